@@ -1,0 +1,49 @@
+"""The error tree: whose fault it is decides the class.
+
+    ThermiteError
+    ├── CommandError          the sender of a signed command (has a refusal code)
+    ├── KitError              the author of a kit
+    ├── ContractError         the author of a contract
+    ├── LedgerError           the ledger's file, or whoever changed it
+    ├── InfrastructureError   the rig or the kit at run time: the verdict `crash_infra`
+    └── UsageError            whoever typed a command line or wrote a settings file
+
+A bug of ours is a RuntimeError. A candidate's failure is never an exception: it is
+a value on its way to a verdict. Only `harness`, `cli` and `supervisor` catch these.
+"""
+
+
+class ThermiteError(Exception):
+    """A problem that is somebody's to mend; the text says what, which value, what to do."""
+
+
+class CommandError(ThermiteError):
+    """A signed command is refused.
+
+    Args:
+        code: one of the refusal codes of the page on signed commands, e.g. `wrong_rig`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class KitError(ThermiteError):
+    """A kit can't be used; the text joins all its problems with `; `."""
+
+
+class ContractError(ThermiteError):
+    """A contract can't be used; the text joins all its problems with `; `."""
+
+
+class LedgerError(ThermiteError):
+    """The ledger can't be read, or must not be written to."""
+
+
+class InfrastructureError(ThermiteError):
+    """The rig or the kit failed while a candidate was judged; never the candidate's fault."""
+
+
+class UsageError(ThermiteError):
+    """A command line or a settings file asks for something that can't be had."""

@@ -1,0 +1,218 @@
+"""The contract: what a campaign wants. Shapes and defaults; reading one is `contract_text`.
+
+Source: the reference page "Contract". Fractions are plain (0.03 is 3 %).
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from thermite.schema.strict import Strict
+
+Direction: TypeAlias = Literal["max", "min"]
+CampaignKind: TypeAlias = Literal["hill_climb", "goal", "research"]
+AgentKind: TypeAlias = Literal["workers", "planner", "advisors"]
+WantedIsolation: TypeAlias = Literal["protected", "users", "users+namespaces", "any"]
+
+CPU_MIN_EFFECT = 0.03
+GPU_MIN_EFFECT = 0.005
+"""Default objective.min_effect by target (judging, 3.3)."""
+
+
+class RepoAt(Strict):
+    """A repository id and a full commit id."""
+
+    repo: str
+    commit: str
+
+
+class Project(Strict):
+    """The project that is worked on, and the kit that judges it."""
+
+    repo: str
+    commit: str
+    kit: RepoAt | None = None
+    editable: list[str] = msgspec.field(default_factory=lambda: ["**"])
+
+
+class Primary(Strict):
+    """The metric that is improved."""
+
+    metric: str
+    direction: Direction = "max"
+
+
+class Objective(Strict):
+    """What is improved and from which gain on; weights by cell, equal when absent."""
+
+    primary: Primary
+    min_effect: float | None = None
+    weights: dict[str, float] | None = None
+    secondary: list[Primary] = msgspec.field(default_factory=list)
+
+
+class Guard(Strict):
+    """A metric that must not get worse by more than allowed_loss (a fraction)."""
+
+    metric: str
+    direction: Direction = "max"
+    allowed_loss: float = 0.01
+    cells: list[str] | None = None
+    per_cell: bool = False
+
+
+class HardConstraint(Strict):
+    """A bound that every run of the candidate keeps."""
+
+    metric: str
+    min: float | None = None
+    max: float | None = None
+    cells: list[str] | None = None
+
+
+class CodeGoal(Strict, tag="code", tag_field="type"):
+    """A goal that a verifier of the kit checks."""
+
+    verifier: str
+
+
+class ThresholdGoal(Strict, tag="metric_threshold", tag_field="type"):
+    """A goal that a metric reaches a bound in each of the cells."""
+
+    metric: str
+    cells: list[str]
+    min: float | None = None
+    max: float | None = None
+    runs: int = 20
+
+
+class ReviewGoal(Strict, tag="review", tag_field="type"):
+    """A goal that people or a panel vote on."""
+
+    question: str
+    quorum: int
+
+
+class Goal(Strict):
+    """One goal of a goal campaign."""
+
+    id: str
+    title: str
+    verify: CodeGoal | ThresholdGoal | ReviewGoal
+    weight: float = 1.0
+
+
+class McpServer(Strict):
+    """An MCP server by its name in Settings, and which agents get which of its tools."""
+
+    name: str
+    agents: list[AgentKind]
+    tools: dict[AgentKind, list[str]] | None = None
+
+
+class Workers(Strict):
+    """The backend of the lanes' workers; options belong to the backend."""
+
+    backend: str
+    lanes: int = 1
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    model: str | None = None
+
+
+class Role(Strict):
+    """A planner or advisor: backend `off` is none."""
+
+    backend: str = "off"
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    model: str | None = None
+
+
+class Advisors(Strict):
+    """Advisors of a campaign."""
+
+    teachers: Role = msgspec.field(default_factory=Role)
+    auditor: Role = msgspec.field(default_factory=lambda: Role(backend="rules"))
+    panel: Role = msgspec.field(default_factory=Role)
+
+
+class Agents(Strict):
+    """Who works on the campaign."""
+
+    workers: Workers = msgspec.field(default_factory=lambda: Workers(backend="auto"))
+    planner: Role = msgspec.field(default_factory=lambda: Role(backend="rules"))
+    advisors: Advisors = msgspec.field(default_factory=Advisors)
+
+
+class Budget(Strict):
+    """The first limit reached ends the campaign with its name; None is no limit.
+
+    attempts: a number; wall_s, judge_s: seconds; usd: dollars; candidate_mib: MiB of one tree.
+    """
+
+    attempts: int = 50
+    wall_s: float | None = None
+    judge_s: float | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    candidate_mib: int = 64
+
+
+class Stop(Strict):
+    """Ends the campaign early: total gain (fraction), goals all met, attempts without promotion."""
+
+    gain: float | None = None
+    goals: bool = False
+    stale_attempts: int | None = None
+
+
+class Judging(Strict):
+    """The constants of the rule (judging, 3.3), with their defaults."""
+
+    held_out_weight: float = 0.5
+    held_out_allowed_loss: float = 0.005
+    cell_allowed_loss: float | None = 0.03
+    guard_alpha: float = 0.05
+    alpha_campaign: float = 0.01
+    alpha_horizon: int = 200
+    screen_alpha: float = 0.02
+    futility_beta: float = 0.05
+    confirm_beta: float = 0.01
+    min_blocks: int = 5
+    max_blocks: int = 30
+    confirm_min_blocks: int = 10
+    confirm_max_blocks: int = 40
+    warmup_runs: int = 1
+    settle_ms: int = 20
+    reset: Literal["spin", "kernel"] | None = None
+    max_discard_share: float = 0.2
+    suspect_gain: float = 10.0
+    hold_timeout_s: int = 604800
+    startup_share_warn: float = 0.02
+    startup_share_max: float = 0.2
+    infra_retries: Literal[0, 1] = 1
+    max_judge_s: float | None = None
+    rule: Literal["signflip-1"] = "signflip-1"
+
+
+class Contract(Strict):
+    """A completed contract: project.commit and project.kit hold full ids."""
+
+    schema_version: Literal[1]
+    name: str
+    campaign: CampaignKind
+    task: str
+    project: Project
+    cells: list[str] = msgspec.field(default_factory=list)
+    held_out_cells: list[str] = msgspec.field(default_factory=list)
+    objective: Objective | None = None
+    guards: list[Guard] = msgspec.field(default_factory=list)
+    hard_constraints: list[HardConstraint] = msgspec.field(default_factory=list)
+    monitor_only: list[Any] = msgspec.field(default_factory=list)
+    goals: list[Goal] = msgspec.field(default_factory=list)
+    models: list[str] = msgspec.field(default_factory=list)
+    mcp_servers: list[McpServer] | None = None
+    agents: Agents = msgspec.field(default_factory=Agents)
+    budget: Budget = msgspec.field(default_factory=Budget)
+    stop: Stop = msgspec.field(default_factory=Stop)
+    isolation: WantedIsolation = "protected"
+    judging: Judging = msgspec.field(default_factory=Judging)

@@ -1,0 +1,539 @@
+"""Every event that a ledger holds: past facts, one Struct each, closed.
+
+A payload is what happened; `Event` is the envelope around it, and its JSON is the bytes
+that the ledger hashes and keeps. The tag `type` is the bare word for the first version of
+a payload. Units are in the names; hashes and seeds are lower-case hex; times are RFC 3339
+in UTC. Source: the reference page "Contract", Events; judging, 3.8; ledger and signing, 3.2.
+
+What may live here: shapes. What this file must not know: who appends them, and why.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from thermite.schema.command import TrustedKey
+from thermite.schema.contract import McpServer, RepoAt
+from thermite.schema.stage import IsolationRecord, RunRecord
+from thermite.schema.strict import Strict
+from thermite.schema.verdict import Action, Arm, JudgeStage, VerdictKind
+
+Interval = tuple[float | None, float | None]
+
+
+class LedgerOpened(Strict):
+    """Event 1; rig_key: base64 of the raw public key."""
+
+    ledger: str
+    rig: str
+    rig_key: str
+    versions: dict[str, str]
+    target: str
+    image: str | None
+    machine: dict[str, Any]
+    previous: None = None
+
+
+class TrustSet(Strict):
+    """Trust has a new version; by: key id of the signer, or `local`."""
+
+    version: int
+    keys: list[TrustedKey]
+    by: str
+
+
+class KeyRevoked(Strict):
+    """A key is not trusted from `since` on."""
+
+    key: str
+    since: str
+
+
+class TrustReset(Strict):
+    """The rig's owner replaced the trust by hand."""
+
+    version: int
+    keys: list[TrustedKey]
+
+
+class LedgerGap(Strict):
+    """Events that a receipt names and that the ledger no longer has."""
+
+    from_: int = msgspec.field(name="from")
+    to: int
+
+
+class RigSelftest(Strict):
+    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share, startup_share …"""
+
+    mode: Literal["short", "full"]
+    kit: RepoAt
+    nonce: str
+    order_seed: str
+    blocks: list[float]
+    figures: dict[str, float | None]
+    grade: str
+    sees: float | None
+    biased: bool
+    insensitive: bool | None
+
+
+class IsolationProbe(Strict):
+    """What canaries found at the rig's start."""
+
+    level: str
+    features: list[str]
+    gaps: list[str]
+    canaries: dict[str, str]
+
+
+class CommandAccepted(Strict):
+    """A signed command takes effect; body is None for `assign_campaign`."""
+
+    sha256: str
+    id: str
+    type: str
+    issuer: str
+    keys: list[str]
+    body: msgspec.Raw | None
+
+
+class CommandRefused(Strict):
+    """A command file was refused; name: escaped and shortened."""
+
+    sha256: str
+    size: int
+    name: str
+    code: str
+
+
+class RefusalsSuppressed(Strict):
+    """So many refusals more since then."""
+
+    count: int
+    since: str
+
+
+class ImportCompleted(Strict):
+    """A bundle or model file is on the rig; exactly one of repo and model is given."""
+
+    kind: str
+    repo: str | None
+    model: str | None
+    commit: str | None
+    sha256: str | None
+    bytes: int
+
+
+class AssignmentCreated(Strict):
+    """A campaign begins; contract: its bytes as they stood in the command."""
+
+    contract: msgspec.Raw
+    contract_sha256: str
+    kit: RepoAt | None
+    project: RepoAt
+    order_commitment: str
+
+
+class McpServers(Strict):
+    """The campaign's MCP servers, also when there are none."""
+
+    servers: list[McpServer]
+
+
+class LocalJob(Strict):
+    """`thermite judge` without a command."""
+
+    project: RepoAt
+    kit: RepoAt
+    champion: RepoAt | None
+    cells: list[str]
+    nonce: str
+    order_commitment: str
+
+
+class AssignmentPaused(Strict):
+    """No new attempt starts."""
+
+    by: str
+
+
+class AssignmentResumed(Strict):
+    """Attempts start again."""
+
+    by: str
+
+
+class AssignmentEnded(Strict):
+    """The campaign is over; gain and interval are the re-anchor's (fractions)."""
+
+    reason: str
+    champion: str | None
+    gain: float | None
+    interval: Interval | None
+    order_seed: str
+
+
+class LaneOpened(Strict):
+    """A worker's lane."""
+
+    lane: int
+    backend: str
+    options: dict[str, Any]
+    model: str | None
+    strategy: str
+
+
+class AttemptStarted(Strict):
+    """An attempt begins; proposal: what a restart must know, e.g. the replay entry's name."""
+
+    attempt: int
+    base: str
+    proposal: str | None
+    brief_sha256: str | None
+    limits: dict[str, float | None]
+
+
+class ToolCalled(Strict):
+    """An agent called an MCP tool."""
+
+    kind: str
+    server: str
+    tool: str
+    ms: int
+    outcome: str
+    bytes: int
+
+
+class AgentFinished(Strict):
+    """The agent of an attempt is gone; transcript: SHA-256 in blobs, or None."""
+
+    attempt: int
+    status: Literal["ok", "no_change", "limit", "error", "refused", "killed"]
+    stop_reason: str | None
+    turns: int | None
+    transcript: str | None
+
+
+class CandidateSubmitted(Strict):
+    """A candidate commit exists; paths: those that differ from its base."""
+
+    attempt: int
+    commit: str
+    tree: str
+    paths: list[str]
+
+
+class CandidateRefused(Strict):
+    """What an attempt left can't be a candidate."""
+
+    attempt: int
+    reason: str
+    paths: list[str]
+
+
+class AttemptEnded(Strict):
+    """result: the verdict, or refused, no_change, limit, killed, error."""
+
+    attempt: int
+    result: str
+
+
+class BudgetSpent(Strict):
+    """amounts: of attempts, wall_s, judge_s, tokens, usd."""
+
+    attempt: int | None
+    agent: str | None
+    amounts: dict[str, float]
+    usd_source: str | None = None
+
+
+class Build(Strict):
+    """One arm was built, or found in the store; outcome: ok or the failure's name."""
+
+    attempt: int | None
+    tries: int
+    arm: Arm
+    key: str
+    tree: str
+    outputs_digest: str | None
+    outcome: str
+    reason: str | None
+    seconds: float
+    cached: bool
+    isolation: IsolationRecord | None = None
+
+
+class JudgeStarted(Strict):
+    """Both builds and the warm-up stand; params: every parameter of the rule, filled in."""
+
+    attempt: int
+    tries: int
+    k: int
+    alpha_k: float
+    candidate: str
+    champion: str
+    contract_sha256: str
+    kit_commit: str
+    rule: str
+    params: dict[str, Any]
+    isolation: str
+    agents_during_timing: str
+    card: str | None = None
+
+
+class Run(Strict):
+    """One execution of a build on a cell; block is None for a warm-up run.
+
+    outcome: ok, or the failure's name of `schema.verdict`; flags: e.g. steal, suspended.
+    """
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int | None
+    cell: str
+    arm: Arm
+    position: int
+    record: RunRecord | None
+    flags: list[str]
+    isolation: IsolationRecord | None
+    outcome: str
+    reason: str | None
+    telemetry: str | None = None
+
+
+class Check(Strict):
+    """The kit's check of one run; fields: the numbers it printed, as decimal text."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int | None
+    cell: str
+    arm: Arm
+    passed: bool = msgspec.field(name="pass")
+    fields: dict[str, str]
+    reasons: list[str]
+
+
+class Block(Strict):
+    """One block: the log-ratio of each cell and their weighted mean, or why it was dropped."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int
+    d: dict[str, float]
+    D: float | None
+    dropped: str | None
+
+
+class Decision(Strict):
+    """What the rule said after a counted block; guards: name to log-evidence."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    n: int
+    lnE: float
+    lnE_futility: float | None
+    T: float
+    se: float | None
+    lcb: float | None
+    ucb: float | None
+    guards: dict[str, float]
+    rule: str
+    action: Action
+    result: str | None = None
+
+
+class CellValues(Strict):
+    """One metric in one cell: medians of both arms over confirm (or single), and their ratio."""
+
+    candidate: float | None
+    champion: float | None
+    ratio: float | None
+
+
+class Verdict(Strict):
+    """The judge's word on one attempt; gain and interval are fractions."""
+
+    attempt: int
+    tries: int
+    verdict: VerdictKind
+    reasons: list[str]
+    cells: dict[str, dict[str, CellValues]]
+    gain: float | None
+    interval: Interval | None
+    marks: list[str]
+    notes: list[str]
+
+
+class ChampionPromoted(Strict):
+    """The champion moves; previous: the commit it was measured against."""
+
+    attempt: int
+    commit: str
+    previous: str
+    gain: float
+    interval: Interval
+    marks: list[str]
+
+
+class GoalChecked(Strict):
+    """One goal was verified."""
+
+    attempt: int
+    tries: int
+    goal: str
+    passed: Literal["visible", "hidden"] = msgspec.field(name="pass")
+    met: bool
+    reasons: list[str]
+
+
+class Hold(Strict):
+    """A promotion waits for a person."""
+
+    attempt: int
+    reason: str
+
+
+class HoldResolved(Strict):
+    """The wait is over; by: key id, or `time`."""
+
+    attempt: int
+    action: Literal["release", "reject", "expired"]
+    by: str
+
+
+class ReviewVote(Strict):
+    """One vote on a review goal."""
+
+    attempt: int
+    goal: str
+    voter: str
+    vote: Literal["met", "unmet"]
+    reason: str
+
+
+class ReviewResult(Strict):
+    """A review goal is decided."""
+
+    attempt: int
+    goal: str
+    votes: int
+    quorum: int
+    met: bool
+
+
+class Steered(Strict):
+    """The operator's note for a lane, or for all."""
+
+    text: str
+    lane: int | None
+
+
+class Plan(Strict):
+    """The planner's directions."""
+
+    directions: list[dict[str, Any]]
+
+
+class Advice(Strict):
+    """Lessons of the teacher pair."""
+
+    lessons: list[dict[str, Any]]
+
+
+class AuditReport(Strict):
+    """The auditor's word on a candidate."""
+
+    attempt: int
+    result: Literal["pass", "suspicious", "needs_review"]
+    findings: list[dict[str, Any]]
+
+
+class Event(Strict):
+    """The envelope: who says it, when, and what led to it. Its subclasses add `data`.
+
+    id: 128-bit hex, ordered by time; at: informative, order is the ledger's; boot, mono_ns:
+    boot id and monotonic clock; cause: id of the event before it in the chain of causes;
+    command: digest of the command that started the chain.
+    """
+
+    id: str
+    assignment: str | None
+    lane: int | None
+    actor: str
+    at: str
+    boot: str
+    mono_ns: int
+    cause: str | None
+    command: str | None
+    data: Any
+
+
+PAYLOADS: Final[dict[str, type[Strict]]] = {
+    "ledger_opened": LedgerOpened,
+    "trust_set": TrustSet,
+    "key_revoked": KeyRevoked,
+    "trust_reset": TrustReset,
+    "ledger_gap": LedgerGap,
+    "rig_selftest": RigSelftest,
+    "isolation_probe": IsolationProbe,
+    "command_accepted": CommandAccepted,
+    "command_refused": CommandRefused,
+    "refusals_suppressed": RefusalsSuppressed,
+    "import_completed": ImportCompleted,
+    "assignment_created": AssignmentCreated,
+    "mcp_servers": McpServers,
+    "local_job": LocalJob,
+    "assignment_paused": AssignmentPaused,
+    "assignment_resumed": AssignmentResumed,
+    "assignment_ended": AssignmentEnded,
+    "lane_opened": LaneOpened,
+    "attempt_started": AttemptStarted,
+    "tool_called": ToolCalled,
+    "agent_finished": AgentFinished,
+    "candidate_submitted": CandidateSubmitted,
+    "candidate_refused": CandidateRefused,
+    "attempt_ended": AttemptEnded,
+    "budget_spent": BudgetSpent,
+    "build": Build,
+    "judge_started": JudgeStarted,
+    "run": Run,
+    "check": Check,
+    "block": Block,
+    "decision": Decision,
+    "verdict": Verdict,
+    "champion_promoted": ChampionPromoted,
+    "goal_checked": GoalChecked,
+    "plan": Plan,
+    "advice": Advice,
+    "audit_report": AuditReport,
+    "hold": Hold,
+    "hold_resolved": HoldResolved,
+    "review_vote": ReviewVote,
+    "review_result": ReviewResult,
+    "steered": Steered,
+}
+"""Every tag and the payload it stands for."""
+
+TAG_OF: Final[dict[type[Strict], str]] = {payload: tag for tag, payload in PAYLOADS.items()}
+
+ENVELOPES: Final[dict[str, type[Event]]] = {
+    tag: msgspec.defstruct(
+        f"{payload.__name__}Event",
+        [("data", payload)],
+        bases=(Event,),
+        namespace={"__doc__": payload.__doc__},
+        tag=tag,
+        tag_field="type",
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+    for tag, payload in PAYLOADS.items()
+}
+"""One envelope Struct per type, so that one decode checks tag and payload together."""

@@ -1,0 +1,137 @@
+"""What a stage is asked to do and what came of it: the language between judge and rig.
+
+A stage is one build, run, check or import process tree in one slot. The harness asks
+the spawner for it through `thermite.rig.stage`. Source: the design page on isolation.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from thermite.schema.strict import Strict
+
+LimitName: TypeAlias = Literal["timeout", "memory", "disk"]
+LevelName: TypeAlias = Literal["none", "namespaces", "users", "users+namespaces"]
+
+
+class Limits(Strict):
+    """The limits of one stage; None is no limit.
+
+    timeout_s: seconds; rss_mib and disk_mib: MiB; processes: RLIMIT_NPROC;
+    output_kib: how much of the end of each of stdout and stderr is kept, KiB.
+    """
+
+    timeout_s: float | None = None
+    rss_mib: int | None = None
+    disk_mib: int | None = None
+    processes: int | None = None
+    output_kib: int = 64
+
+
+class Entry(Strict):
+    """One file to place in a slot's work folder.
+
+    path: relative, `/` between components, raw bytes; kind: file, link or folder;
+    data: the file's bytes or the link's target.
+    """
+
+    path: bytes
+    kind: Literal["file", "executable", "link", "folder"]
+    data: bytes = b""
+
+
+class RunRecord(Strict):
+    """How one process went, on the spawner's clock (CLOCK_MONOTONIC_RAW).
+
+    t_ns: go byte to the main process's end; utime_ns, stime_ns, context switches and
+    faults: rusage of the reaping wait; maxrss_kib: KiB; psi_cpu_us and steal_ticks:
+    how far the machine's counters moved meanwhile; mhz and millidegrees: before and after.
+    What can't be read is None, never 0.
+    """
+
+    t_ns: int
+    utime_ns: int
+    stime_ns: int
+    nvcsw: int
+    nivcsw: int
+    minflt: int
+    majflt: int
+    maxrss_kib: int
+    cpus: list[int]
+    started_at: str
+    suspended_ns: int
+    psi_cpu_us: int | None = None
+    steal_ticks: int | None = None
+    mhz: tuple[int | None, int | None] = (None, None)
+    millidegrees: tuple[int | None, int | None] = (None, None)
+
+
+class ProofOfZero(Strict):
+    """That nothing of the stage is left: survivors is 0, or the stage is an infrastructure error."""
+
+    survivors: int
+    rounds: int
+    kill_ms: float
+    swept: int
+
+
+class IsolationRecord(Strict):
+    """What was applied to one stage, not what was configured (isolation, 4.2).
+
+    features: e.g. nnp, seccomp, landlock:7, pidns; network: the form in which it was
+    taken away; user: the document's word for the stage's user, with its uid.
+    """
+
+    level: LevelName
+    features: list[str]
+    network: str
+    user: str
+    uid: int
+    gaps: list[str]
+    proof: ProofOfZero | None = None
+
+
+class StageResult(Strict):
+    """How a stage ended.
+
+    killed: the limit that ended it, or None; exit_code: as a shell gives it (128 + signal);
+    stdout, stderr: the last `output_kib` KiB; both streams in stdout when they were joined.
+    """
+
+    killed: LimitName | None
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+    record: RunRecord
+    isolation: IsolationRecord
+
+
+class CollectedFile(Strict):
+    """One plain file that was copied out of a slot; path: as bytes escaped to ASCII text."""
+
+    path: str
+    mode: int
+    size: int
+    sha256: str
+
+
+class Collected(Strict):
+    """What the collector copied, or why it refused.
+
+    problems: one text for each refused name, e.g. `out/a is a symbolic link`;
+    missing: declared paths that do not exist. Files are only kept when both are empty.
+    """
+
+    files: list[CollectedFile]
+    problems: list[str]
+    missing: list[str]
+
+
+class CollectLimits(Strict):
+    """Most entries, deepest nesting (levels) and most bytes of a collection."""
+
+    entries: int
+    levels: int
+    total_bytes: int
+
+
+Environment: TypeAlias = Mapping[str, str]
