@@ -75,7 +75,7 @@ class Stages(Protocol):
         """PATH of every stage (`stage_path` of rig.toml)."""
 
     def slot(self, name: str) -> AbstractContextManager[Slot]:
-        """Lend slot `builder-0`, `run-0`, `check`, `import`, `worker-0`…: empty at first, swept after.
+        """Lend slot `builder-0`, `run-0`, `check`, `import`, `worker-0`: empty first, swept after.
 
         Raises:
             InfrastructureError: no such slot, or it is quarantined.

@@ -64,7 +64,7 @@ class LedgerGap(Strict):
 
 
 class RigSelftest(Strict):
-    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share, startup_share …"""
+    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share, startup_share and so on."""
 
     mode: Literal["short", "full"]
     kit: RepoAt

@@ -66,7 +66,7 @@ class RunRecord(Strict):
 
 
 class ProofOfZero(Strict):
-    """That nothing of the stage is left: survivors is 0, or the stage is an infrastructure error."""
+    """That nothing of the stage is left: survivors above 0 are an infrastructure error."""
 
     survivors: int
     rounds: int
