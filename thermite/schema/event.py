@@ -8,7 +8,7 @@ in UTC. Source: the reference page "Contract", Events; judging, 3.8; ledger and 
 What may live here: shapes. What this file must not know: who appends them, and why.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -64,7 +64,7 @@ class LedgerGap(Strict):
 
 
 class RigSelftest(Strict):
-    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share, startup_share and so on."""
+    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on."""
 
     mode: Literal["short", "full"]
     kit: RepoAt
@@ -523,16 +523,19 @@ PAYLOADS: Final[dict[str, type[Strict]]] = {
 TAG_OF: Final[dict[type[Strict], str]] = {payload: tag for tag, payload in PAYLOADS.items()}
 
 ENVELOPES: Final[dict[str, type[Event]]] = {
-    tag: msgspec.defstruct(
-        f"{payload.__name__}Event",
-        [("data", payload)],
-        bases=(Event,),
-        namespace={"__doc__": payload.__doc__},
-        tag=tag,
-        tag_field="type",
-        frozen=True,
-        kw_only=True,
-        forbid_unknown_fields=True,
+    tag: cast(
+        "type[Event]",
+        msgspec.defstruct(
+            f"{payload.__name__}Event",
+            [("data", payload)],
+            bases=(Event,),
+            namespace={"__doc__": payload.__doc__},
+            tag=tag,
+            tag_field="type",
+            frozen=True,
+            kw_only=True,
+            forbid_unknown_fields=True,
+        ),
     )
     for tag, payload in PAYLOADS.items()
 }
