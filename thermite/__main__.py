@@ -1,0 +1,5 @@
+"""`python -m thermite`: the same as the console script."""
+
+from thermite.cli.root import main
+
+main()

@@ -1,0 +1,18 @@
+"""The subcommands: where each lives, and its line in `thermite --help`.
+
+A module is imported only when its command is chosen. It holds one click command or
+group with the name `command`.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Subcommand(NamedTuple):
+    """Where a subcommand lives, and what it is for in a few words."""
+
+    module: str
+    about: str
+
+
+COMMANDS: Final[dict[str, Subcommand]] = {}
+"""In the order in which a newcomer needs them; `thermite --help` keeps it."""

@@ -1,0 +1,137 @@
+"""`thermite`: finds the subcommand, runs it, and turns whatever ends it into an exit code."""
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn, cast
+
+import click
+
+from thermite import __version__
+from thermite.cli.commands import COMMANDS, Subcommand
+from thermite.cli.exits import CommandEnds, Exit, exit_of
+from thermite.cli.output import Output, open_streams
+from thermite.errors import ThermiteError
+
+SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class LazyGroup(click.Group):
+    """A group whose help comes from a table, and which imports only the chosen command."""
+
+    def __init__(self, table: dict[str, Subcommand]) -> None:
+        super().__init__(
+            name="thermite",
+            help="Judge optimised code: signed orders in, audited verdicts out.",
+            epilog="Example: thermite demo (all of it at work, no GPU and no API key needed)",
+            context_settings=dict(SETTINGS),
+            params=[
+                click.Option(
+                    ["--version"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_print_version,
+                    help="Show the version and exit.",
+                )
+            ],
+        )
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names, in the table's order."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """Import and return one subcommand."""
+        if cmd_name not in self.table:
+            return None
+        return cast("click.Command", importlib.import_module(self.table[cmd_name].module).command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
+        """Write the table without importing a single subcommand."""
+        if self.table:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, entry.about) for name, entry in self.table.items()])
+
+
+def run(argv: Sequence[str], table: dict[str, Subcommand] = COMMANDS) -> Exit:
+    """Run one command line and return how it ended.
+
+    Bugs come through as they are: a traceback is what a bug should look like.
+    """
+    out, err = open_streams()
+    output = Output(as_json="--json" in argv, out=out, err=err)
+    try:
+        return _run(argv, table, output)
+    except BrokenPipeError:
+        _swallow_what_is_left()
+        return Exit.FAILED
+
+
+def main() -> NoReturn:
+    """Be the console script."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _swallow_what_is_left()
+        code = Exit.FAILED
+    except AttributeError:  # stdout is closed, so nothing waits in it
+        pass
+    sys.exit(code)
+
+
+def _run(argv: Sequence[str], table: dict[str, Subcommand], output: Output) -> Exit:
+    try:
+        returned = LazyGroup(table).main(list(argv), prog_name="thermite", standalone_mode=False)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        output.error("interrupted", Exit.INTERRUPTED)
+        return Exit.INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return Exit.USAGE
+    except click.ClickException as error:
+        output.error(_in_our_words(error), Exit.USAGE)
+        return Exit.USAGE
+    except (CommandEnds, ThermiteError) as error:
+        code = exit_of(error)
+        if str(error):
+            output.error(str(error), code)
+        return code
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        output.error(_where(error), Exit.FAILED)
+        return Exit.FAILED
+    # click hands an exit code back when a callback called ctx.exit(), e.g. for --help.
+    return Exit(returned) if isinstance(returned, int) else Exit.OK
+
+
+def _in_our_words(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    text = message[:1].lower() + message[1:]
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text += f": see {error.ctx.command_path} --help"
+    return text
+
+
+def _where(error: OSError) -> str:
+    what = os.strerror(error.errno).lower() if error.errno else str(error)
+    names = [repr(str(name)) for name in (error.filename, error.filename2) if name is not None]
+    return f"{' to '.join(names)}: {what}" if names else what
+
+
+def _swallow_what_is_left() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush is quiet."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    if value and not ctx.resilient_parsing:
+        click.echo(f"thermite {__version__}")
+        ctx.exit()
