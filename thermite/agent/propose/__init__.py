@@ -1,0 +1,1 @@
+"""PURE but for a seed. Proposers: candidates made without running foreign code."""

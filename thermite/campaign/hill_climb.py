@@ -1,0 +1,139 @@
+"""What a hill climb does next: pure answers to the questions that the harness asks.
+
+An attempt is judged against the champion; the champion moves only by `champion_promoted`;
+the campaign ends on its budget, a stop rule or a command, and the re-anchor at the end gives
+the headline gain. Source: the reference page "Contract", Campaign kinds; judging, 3.2 and 3.9.
+"""
+
+import math
+from typing import Final
+
+from thermite.campaign.state import Assignment, Attempt, ReAnchor
+from thermite.schema.event import (
+    AttemptEnded,
+    ChampionPromoted,
+    Verdict,
+)
+from thermite.schema.strict import Strict
+
+NOISY_RETURNS: Final = 3
+"""Returns to the queue for disturbed blocks before `noisy_rig` stands (judging, 3.1)."""
+RE_ANCHOR_EVERY: Final = 10
+"""Promotions between two re-anchors (judging, 3.2)."""
+INFRA_IN_A_ROW: Final = 3
+"""Attempts in a row that end as crash_infra before the campaign stops: the kit or the rig is
+broken, and a loop would only eat the budget (known faults, B11; our figure)."""
+
+
+def end_reason(assignment: Assignment, *, judged: int | None = None) -> str | None:
+    """Return why no further attempt starts, or None.
+
+    Args:
+        judged: attempts to count instead of those that the state holds.
+    """
+    budget, spent = assignment.contract.budget, assignment.spent
+    if assignment.stop_wanted is not None:
+        return "stopped"
+    count = len(assignment.attempts) if judged is None else judged
+    if count >= budget.attempts:
+        return "budget: attempts"
+    for name in ("wall_s", "judge_s", "tokens", "usd"):
+        limit = getattr(budget, name)
+        if limit is not None and spent.get(name, 0.0) >= limit:
+            return f"budget: {name}"
+    return _stop_rule(assignment) or _broken(assignment)
+
+
+def _stop_rule(assignment: Assignment) -> str | None:
+    stop = assignment.contract.stop
+    if stop.gain is not None and total_gain(assignment) >= stop.gain:
+        return "stop: gain"
+    if stop.stale_attempts is not None and stale_attempts(assignment) >= stop.stale_attempts:
+        return "stop: stale_attempts"
+    return None
+
+
+def _broken(assignment: Assignment) -> str | None:
+    ended = [a for a in assignment.attempts.values() if a.status == "ended"]
+    last = ended[-INFRA_IN_A_ROW:]
+    if len(last) == INFRA_IN_A_ROW and all(a.result == "crash_infra" for a in last):
+        return "infrastructure"
+    return None
+
+
+def total_gain(assignment: Assignment) -> float:
+    """Return the gain that the promotions claim together, a fraction."""
+    return math.prod(1.0 + promotion.gain for promotion in assignment.promotions) - 1.0
+
+
+def stale_attempts(assignment: Assignment) -> int:
+    """Return how many attempts ended since the last promotion."""
+    last = assignment.promotions[-1].attempt if assignment.promotions else 0
+    return sum(a.status == "ended" for n, a in assignment.attempts.items() if n > last)
+
+
+def duplicate_of(assignment: Assignment, tree: str) -> int | None:
+    """Return the attempt that judged this tree already, or None."""
+    return assignment.answered.get(tree)
+
+
+def goes_back(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> bool:
+    """Return whether the judge takes the attempt again after this verdict.
+
+    A failure of the rig, the kit or the champion is tried once more (Kit manifest, Outcomes),
+    disturbed blocks three times. An attempt that was interrupted too often is not.
+    """
+    if verdict.verdict == "crash_infra" and attempt.interrupted <= NOISY_RETURNS:
+        return attempt.infra_returns < assignment.contract.judging.infra_retries
+    return verdict.verdict == "noisy_rig" and attempt.noisy_returns < NOISY_RETURNS
+
+
+def after_verdict(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> list[Strict]:
+    """Return the payloads that follow from a verdict, the verdict first, as one transaction."""
+    if goes_back(assignment, attempt, verdict):
+        return [verdict]
+    follow: list[Strict] = [verdict]
+    if verdict.verdict == "promoted":
+        follow.append(_promotion(assignment, attempt, verdict))
+    return [*follow, AttemptEnded(attempt=verdict.attempt, result=verdict.verdict)]
+
+
+def _promotion(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> ChampionPromoted:
+    if attempt.commit is None or verdict.gain is None or verdict.interval is None:
+        raise RuntimeError(f"attempt {verdict.attempt} is promoted without a measured gain")
+    return ChampionPromoted(
+        attempt=verdict.attempt,
+        commit=attempt.commit,
+        previous=assignment.champion,
+        gain=verdict.gain,
+        interval=verdict.interval,
+        marks=verdict.marks,
+    )
+
+
+def re_anchor_due(assignment: Assignment, *, ending: bool) -> int | None:
+    """Return the number of the re-anchor that is due now, or None.
+
+    After every ten promotions and, when there was any promotion, at the end.
+    """
+    promotions = len(assignment.promotions)
+    done = [r for r in assignment.re_anchors if r.decision is not None]
+    anchored = done[-1].promotions if done else 0
+    due = promotions > anchored if ending else promotions - anchored >= RE_ANCHOR_EVERY
+    if not due:
+        return None
+    known = assignment.re_anchors
+    return known[-1].number if known and known[-1].decision is None else len(known) + 1
+
+
+def headline(assignment: Assignment) -> ReAnchor | None:
+    """Return the finished re-anchor that gives the campaign's gain, or None."""
+    done = [r for r in assignment.re_anchors if r.decision is not None]
+    if not done or done[-1].promotions != len(assignment.promotions):
+        return None
+    return done[-1]
+
+
+def open_holds(assignment: Assignment) -> list[int]:
+    """Return the attempts that wait for a person."""
+    return [number for number, a in assignment.attempts.items() if a.status == "held"]

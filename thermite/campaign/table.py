@@ -1,0 +1,181 @@
+"""The state machine, as one table: which event may follow in which state.
+
+The harness asks before it appends, an auditor asks again while it reads: an event that the
+table does not allow is refused there and a finding `illegal_transition` here. `problem`
+returns why in words, or None.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from thermite.campaign.fold import RETURNED
+from thermite.campaign.state import Assignment, Attempt, AttemptStatus, State
+from thermite.schema import event as e
+from thermite.schema.verdict import VerdictKind
+
+# event -> states of its attempt in which it may happen
+ATTEMPT: Final[Mapping[type, frozenset[AttemptStatus]]] = {
+    e.AgentFinished: frozenset({"working"}),
+    e.CandidateSubmitted: frozenset({"working", "finished"}),
+    e.CandidateRefused: frozenset({"working", "finished"}),
+    e.Build: frozenset({"submitted", "building", "judging", "judged"}),
+    e.JudgeStarted: frozenset({"building"}),
+    e.Run: frozenset({"building", "judging"}),
+    e.Check: frozenset({"building", "judging"}),
+    e.Block: frozenset({"judging"}),
+    e.Decision: frozenset({"judging"}),
+    e.Verdict: frozenset({"submitted", "building", "judging", "judged", "held"}),
+    e.Hold: frozenset({"judging"}),
+    e.HoldResolved: frozenset({"held"}),
+    e.ChampionPromoted: frozenset({"judged"}),
+    e.AttemptEnded: frozenset({"finished", "judged", "promoted"}),
+}
+
+NEEDS_NO_CANDIDATE_RUN: Final[frozenset[VerdictKind]] = frozenset(
+    {"invalid", "crash_candidate", "crash_infra", "noisy_rig", "duplicate", "cancelled"}
+)
+"""Verdicts that can be reached before screening begins; `not_better` too, by equal bytes."""
+
+AFTER_THE_END: Final = (e.CommandAccepted, e.AssignmentCreated)
+"""Events that name an assignment and may stand before it exists, or after its end."""
+
+
+def problem(state: State, event: e.Event) -> str | None:
+    """Return why this event can't follow, or None if it can."""
+    data = event.data
+    if isinstance(data, e.LedgerOpened) or state.seq == 0:
+        return _opening_problem(state, data)
+    if isinstance(data, e.AssignmentCreated):
+        return _creation_problem(state, event)
+    if event.assignment is None or isinstance(data, AFTER_THE_END):
+        return None
+    assignment = state.assignments.get(event.assignment)
+    if assignment is None:
+        return f"assignment {event.assignment} was never created"
+    if assignment.status == "ended":
+        return f"assignment {event.assignment} has ended"
+    return _in_assignment(assignment, event)
+
+
+def _opening_problem(state: State, data: object) -> str | None:
+    if not isinstance(data, e.LedgerOpened):
+        return "a ledger begins with ledger_opened"
+    return None if state.seq == 0 else "a ledger is opened by its first event only"
+
+
+def _creation_problem(state: State, event: e.Event) -> str | None:
+    if not event.assignment:
+        return "an assignment is created under its id"
+    if event.assignment in state.assignments:
+        return f"assignment {event.assignment} exists already"
+    return None
+
+
+def _in_assignment(assignment: Assignment, event: e.Event) -> str | None:
+    data = event.data
+    if isinstance(data, e.AttemptStarted):
+        return _start_problem(assignment, event)
+    allowed = ATTEMPT.get(type(data))
+    if allowed is None or getattr(data, "attempt", None) is None:
+        own = _OWN.get(type(data))
+        return own(assignment, data) if own is not None else None
+    attempt = assignment.attempts.get(data.attempt)
+    if attempt is None:
+        return f"attempt {data.attempt} was never started"
+    if attempt.status not in allowed:
+        return f"{e.TAG_OF[type(data)]} of attempt {data.attempt}, which is {attempt.status}"
+    rule = _RULES.get(type(data))
+    return rule(assignment, attempt, data) if rule is not None else None
+
+
+def _start_problem(assignment: Assignment, event: e.Event) -> str | None:
+    data = event.data
+    if event.lane is None or event.lane not in assignment.lanes:
+        return f"lane {event.lane} was never opened"
+    if assignment.open_attempt(event.lane) is not None:
+        return f"lane {event.lane} has an attempt that has not ended"
+    if data.attempt != len(assignment.attempts) + 1:
+        return f"attempt {data.attempt} follows attempt {len(assignment.attempts)}"
+    return None
+
+
+def _lane_problem(assignment: Assignment, data: e.LaneOpened) -> str | None:
+    return f"lane {data.lane} is open already" if data.lane in assignment.lanes else None
+
+
+def _pause_problem(assignment: Assignment, _: e.AssignmentPaused) -> str | None:
+    return "the assignment is paused already" if assignment.status == "paused" else None
+
+
+def _resume_problem(assignment: Assignment, _: e.AssignmentResumed) -> str | None:
+    return "the assignment is not paused" if assignment.status != "paused" else None
+
+
+def _mcp_problem(assignment: Assignment, _: e.McpServers) -> str | None:
+    return "the MCP servers stand already" if assignment.mcp_servers is not None else None
+
+
+def _build_rule(_: Assignment, attempt: Attempt, data: e.Build) -> str | None:
+    if attempt.status == "judged":
+        verdict = attempt.verdict
+        if verdict is None or verdict.verdict not in RETURNED or data.tries != verdict.tries + 1:
+            return f"a build of attempt {data.attempt} after its verdict"
+    elif data.tries != attempt.tries:
+        return f"try {data.tries} of attempt {data.attempt}, which is at try {attempt.tries}"
+    return None
+
+
+def _judge_started_rule(
+    assignment: Assignment, attempt: Attempt, data: e.JudgeStarted
+) -> str | None:
+    if data.k != assignment.used_k + 1:
+        return f"index {data.k} of the error budget follows {assignment.used_k}"
+    if data.candidate != attempt.commit:
+        return f"attempt {data.attempt} submitted {attempt.commit}, not {data.candidate}"
+    if data.champion != assignment.champion:
+        return f"the champion is {assignment.champion}, not {data.champion}"
+    return None
+
+
+def _verdict_rule(_: Assignment, attempt: Attempt, data: e.Verdict) -> str | None:
+    if attempt.commit is None:
+        return f"a verdict on attempt {data.attempt}, which has no candidate"
+    if attempt.status == "judged" and data.verdict not in ("crash_infra", "noisy_rig", "cancelled"):
+        return f"a second verdict on attempt {data.attempt}"
+    if data.verdict == "promoted" and not _confirmed(attempt):
+        return f"attempt {data.attempt} is promoted, and no confirm stage passed"
+    if attempt.status != "submitted" or data.verdict in NEEDS_NO_CANDIDATE_RUN:
+        return None
+    return f"{data.verdict} on attempt {data.attempt}, which was never built"
+
+
+def _confirmed(attempt: Attempt) -> bool:
+    last = next((f for f in reversed(attempt.facts) if isinstance(f, e.Decision)), None)
+    return last is not None and last.stage == "confirm" and last.action == "pass"
+
+
+def _promotion_rule(
+    assignment: Assignment, attempt: Attempt, data: e.ChampionPromoted
+) -> str | None:
+    if attempt.verdict is None or attempt.verdict.verdict != "promoted":
+        return f"attempt {data.attempt} has no verdict that promotes it"
+    if data.commit != attempt.commit:
+        return f"attempt {data.attempt} submitted {attempt.commit}, not {data.commit}"
+    if data.previous != assignment.champion:
+        return f"the champion is {assignment.champion}, not {data.previous}"
+    return None
+
+
+_OWN: Final[Mapping[type, Callable[[Assignment, Any], str | None]]] = {
+    e.LaneOpened: _lane_problem,
+    e.AssignmentPaused: _pause_problem,
+    e.AssignmentResumed: _resume_problem,
+    e.McpServers: _mcp_problem,
+}
+
+_RULES: Final[Mapping[type, Callable[[Assignment, Attempt, Any], str | None]]] = {
+    e.Build: _build_rule,
+    e.JudgeStarted: _judge_started_rule,
+    e.Verdict: _verdict_rule,
+    e.ChampionPromoted: _promotion_rule,
+}
