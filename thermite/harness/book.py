@@ -1,0 +1,104 @@
+"""The ledger and the state that it means, under one lock.
+
+`append` takes payloads, gives them their envelopes, asks the state machine about each,
+commits them as one transaction and folds them. A reader that holds the lock sees only what
+is committed. When an append fails the book is closed for good: the state may be ahead of
+the file, and only a replay from the file is the truth.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thermite.campaign.fold import fold
+from thermite.campaign.state import State
+from thermite.campaign.table import problem
+from thermite.errors import LedgerError
+from thermite.harness import clock
+from thermite.ledger.append import Ledger
+from thermite.ledger.replay import recorded
+from thermite.schema.event import ENVELOPES, TAG_OF, Event
+from thermite.schema.strict import Strict
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A payload and whom it concerns; cause and command are filled in when None."""
+
+    data: Strict
+    assignment: str | None = None
+    lane: int | None = None
+    actor: str = "harness"
+    cause: str | None = None
+    command: str | None = None
+
+
+class Book:
+    """The one writer of events. Safe to call from several threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.lock = threading.RLock()
+        self.state = State()
+        self.changed = threading.Condition(self.lock)
+        self._closed = False
+        for row in recorded(ledger.path):
+            if row.event is None:
+                raise LedgerError(
+                    f"event {row.seq} is {row.type}, which this version does not know:"
+                    " upgrade Thermite"
+                )
+            fold(self.state, row.seq, row.event)
+
+    def append(self, *drafts: Draft) -> list[int]:
+        """Commit drafts as one transaction and return their seqs.
+
+        Raises:
+            LedgerError: the ledger can't take them; nothing of them is in it, and this book
+                takes no more.
+        """
+        with self.lock:
+            if self._closed:
+                raise LedgerError("the ledger is unavailable since an append failed")
+            events = self._fold(drafts)
+            try:
+                seqs = self.ledger.append(events)
+            except LedgerError:
+                self._closed = True
+                raise
+            self.changed.notify_all()
+            return seqs
+
+    def close(self) -> None:
+        """Take no more events, and close the ledger with a last checkpoint."""
+        with self.lock:
+            self._closed = True
+            self.ledger.close()
+
+    def _fold(self, drafts: Sequence[Draft]) -> list[Event]:
+        events: list[Event] = []
+        for draft in drafts:
+            event = self._envelope(draft)
+            why = problem(self.state, event)
+            if why is not None:
+                self._closed = True
+                raise RuntimeError(f"{TAG_OF[type(draft.data)]} can't follow here: {why}")
+            fold(self.state, self.state.seq + 1, event)
+            events.append(event)
+        return events
+
+    def _envelope(self, draft: Draft) -> Event:
+        assignment = self.state.assignments.get(draft.assignment or "")
+        before = assignment.last_event if assignment is not None else None
+        return ENVELOPES[TAG_OF[type(draft.data)]](
+            id=clock.event_id(),
+            assignment=draft.assignment,
+            lane=draft.lane,
+            actor=draft.actor,
+            at=clock.stamp(),
+            boot=clock.boot_id(),
+            mono_ns=clock.mono_ns(),
+            cause=draft.cause or before,
+            command=draft.command or (assignment.command if assignment is not None else None),
+            data=draft.data,
+        )
