@@ -45,6 +45,7 @@ FAULTS = [
         id="through another room",
     ),
     pytest.param("pure", ["thermite.kit.fit > thermite.ledger"], id="fit reads the ledger"),
+    pytest.param("command", ["thermite.command > time"], id="verify reads the clock"),
     pytest.param("propose", ["thermite.agent.propose > subprocess"], id="proposal acts"),
     pytest.param("spawner", ["thermite.spawner > thermite.errors"], id="knows our errors"),
     pytest.param("spawner", ["thermite.spawner > msgspec"], id="knows a package"),

@@ -65,7 +65,7 @@ def commit_files(
 
 def _quoted(path: str) -> bytes:
     raw = path.encode(errors="surrogateescape")
-    out = b"".join(bytes((c,)) if chr(c).isalnum() and c < DEL else b"\%03o" % c for c in raw)
+    out = b"".join(bytes((c,)) if chr(c).isalnum() and c < DEL else rb"\%03o" % c for c in raw)
     return b'"' + out + b'"'
 
 
