@@ -86,12 +86,17 @@ class Output:
             self._write(self._err, visible(f"error: {text}"))
 
     def console(self, *, on_stdout: bool = False) -> "Console":
-        """Return a rich console on stderr (or stdout): plain text unless it is a terminal."""
+        """Return a rich console: on stderr for progress, on stdout for a person's result.
+
+        It is silent when a parser reads stdout or nobody wants progress, and plain text
+        unless its stream is a terminal.
+        """
         from rich.console import Console  # noqa: PLC0415 - help must not pay for rich
 
         stream = self._out if on_stdout else self._err
         return Console(
             file=stream,
+            quiet=self.as_json if on_stdout else not self.shows_progress,
             force_terminal=is_live(stream),
             no_color=bool(os.environ.get("NO_COLOR")),
             markup=False,
