@@ -240,8 +240,10 @@ def _isolation_probe(state: State, _: e.Event, data: e.IsolationProbe) -> None:
     state.isolation = data
 
 
-def _rig_selftest(state: State, _: e.Event, data: e.RigSelftest) -> None:
+def _rig_selftest(state: State, event: e.Event, data: e.RigSelftest) -> None:
     state.selftest = data
+    if event.assignment is not None:
+        _of(state, event).selftested = True
 
 
 _CHANGES: Final[dict[type, Callable[[State, e.Event, Any], None]]] = {

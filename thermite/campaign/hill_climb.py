@@ -10,8 +10,10 @@ from typing import Final
 
 from thermite.campaign.state import Assignment, Attempt, ReAnchor
 from thermite.schema.event import (
+    AssignmentEnded,
     AttemptEnded,
     ChampionPromoted,
+    HoldResolved,
     Verdict,
 )
 from thermite.schema.strict import Strict
@@ -25,17 +27,12 @@ INFRA_IN_A_ROW: Final = 3
 broken, and a loop would only eat the budget (known faults, B11; our figure)."""
 
 
-def end_reason(assignment: Assignment, *, judged: int | None = None) -> str | None:
-    """Return why no further attempt starts, or None.
-
-    Args:
-        judged: attempts to count instead of those that the state holds.
-    """
+def end_reason(assignment: Assignment) -> str | None:
+    """Return why no further attempt starts, or None."""
     budget, spent = assignment.contract.budget, assignment.spent
     if assignment.stop_wanted is not None:
         return "stopped"
-    count = len(assignment.attempts) if judged is None else judged
-    if count >= budget.attempts:
+    if counted_attempts(assignment) >= budget.attempts:
         return "budget: attempts"
     for name in ("wall_s", "judge_s", "tokens", "usd"):
         limit = getattr(budget, name)
@@ -59,6 +56,11 @@ def _broken(assignment: Assignment) -> str | None:
     if len(last) == INFRA_IN_A_ROW and all(a.result == "crash_infra" for a in last):
         return "infrastructure"
     return None
+
+
+def counted_attempts(assignment: Assignment) -> int:
+    """Return how many attempts the budget counts: all but those that the rig's end cut off."""
+    return sum(attempt.result != "killed" for attempt in assignment.attempts.values())
 
 
 def total_gain(assignment: Assignment) -> float:
@@ -137,3 +139,38 @@ def headline(assignment: Assignment) -> ReAnchor | None:
 def open_holds(assignment: Assignment) -> list[int]:
     """Return the attempts that wait for a person."""
     return [number for number, a in assignment.attempts.items() if a.status == "held"]
+
+
+def hold_ran_out(assignment: Assignment, number: int) -> list[Strict]:
+    """Return the payloads that end a hold that nobody released, as one transaction."""
+    attempt = assignment.attempts[number]
+    verdict = Verdict(
+        attempt=number,
+        tries=attempt.tries,
+        verdict="not_confirmed",
+        reasons=[f"held for {attempt.hold}, nobody released it"],
+        cells={},
+        gain=None,
+        interval=None,
+        marks=[],
+        notes=[],
+    )
+    resolved = HoldResolved(attempt=number, action="expired", by="time")
+    return [resolved, verdict, AttemptEnded(attempt=number, result=verdict.verdict)]
+
+
+def the_end(assignment: Assignment, reason: str, order_seed: bytes) -> AssignmentEnded:
+    """Return the event that ends a campaign; its gain is the last re-anchor's claim."""
+    anchor = headline(assignment)
+    claim = anchor.decision if anchor is not None else None
+    return AssignmentEnded(
+        reason=reason,
+        champion=assignment.champion,
+        gain=None if claim is None else math.expm1(claim.T),
+        interval=None if claim is None else (_fraction(claim.lcb), _fraction(claim.ucb)),
+        order_seed=order_seed.hex(),
+    )
+
+
+def _fraction(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else math.expm1(log_ratio)

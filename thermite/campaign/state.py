@@ -105,6 +105,7 @@ class Assignment:
     stop_wanted: Literal["now", "after"] | None = None
     gain: float | None = None
     interval: tuple[float | None, float | None] | None = None
+    selftested: bool = False
     last_event: str | None = None
 
     def open_attempt(self, lane: int) -> Attempt | None:

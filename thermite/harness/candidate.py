@@ -17,7 +17,7 @@ from thermite.schema.stage import Entry
 IDENTITY: Final = "thermite <thermite@localhost>"
 DEL: Final = 0x7F
 """The first byte that is no printable ASCII."""
-LINK, GITLINK = "120000", "160000"
+LINK, GITLINK, GONE = "120000", "160000", "000000"
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,11 @@ def _reserved(path: str) -> bool:
 def _editable_refusal(
     repo: Path, changed: Mapping[str, str], editable: list[str]
 ) -> Refused | None:
-    outside = sorted(set(changed) - _matching(repo, list(changed), editable))
+    # A path that is gone and one that came may be file and folder of one name: two looks.
+    gone = [path for path, mode in changed.items() if mode == GONE]
+    here = [path for path, mode in changed.items() if mode != GONE]
+    allowed = _matching(repo, gone, editable) | _matching(repo, here, editable)
+    outside = sorted(set(changed) - allowed)
     if not outside:
         return None
     return Refused("changed outside project.editable", outside)

@@ -1,0 +1,253 @@
+"""A hill climb's decisions, from events written by hand."""
+
+import msgspec
+import pytest
+
+from thermite.campaign import hill_climb
+from thermite.campaign.fold import fold, replay
+from thermite.campaign.state import State
+from thermite.campaign.table import problem
+from thermite.schema import event as e
+from thermite.schema.contract import RepoAt
+from thermite.schema.strict import Strict
+
+A = "a" * 32
+BASE, FAST, TREE = "0" * 40, "1" * 40, "2" * 40
+
+
+def contract(**fields: object) -> msgspec.Raw:
+    whole = {
+        "schema_version": 1,
+        "name": "walk",
+        "campaign": "hill_climb",
+        "task": "make it fast",
+        "project": {"repo": "p", "commit": BASE, "kit": {"repo": "k", "commit": BASE}},
+        "cells": ["small"],
+        **fields,
+    }
+    return msgspec.Raw(msgspec.json.encode(whole))
+
+
+def event(data: Strict, *, lane: int | None = 0, assignment: str | None = A) -> e.Event:
+    return e.ENVELOPES[e.TAG_OF[type(data)]](
+        id="f" * 32,
+        assignment=assignment,
+        lane=lane,
+        actor="harness",
+        at="2026-01-01T00:00:00.000000Z",
+        boot="b",
+        mono_ns=1,
+        cause=None,
+        command="d" * 64,
+        data=data,
+    )
+
+
+def opened() -> e.LedgerOpened:
+    return e.LedgerOpened(
+        ledger="1" * 32, rig="2" * 32, rig_key="", versions={}, target="cpu", image=None, machine={}
+    )
+
+
+def created(**fields: object) -> e.AssignmentCreated:
+    return e.AssignmentCreated(
+        contract=contract(**fields),
+        contract_sha256="c" * 64,
+        kit=RepoAt(repo="k", commit=BASE),
+        project=RepoAt(repo="p", commit=BASE),
+        order_commitment="0" * 64,
+    )
+
+
+def lane() -> e.LaneOpened:
+    return e.LaneOpened(lane=0, backend="replay", options={}, model=None, strategy="hill_climb")
+
+
+def started(n: int) -> e.AttemptStarted:
+    return e.AttemptStarted(attempt=n, base=BASE, proposal=f"p{n}", brief_sha256=None, limits={})
+
+
+def submitted(n: int, commit: str = FAST, tree: str = TREE) -> e.CandidateSubmitted:
+    return e.CandidateSubmitted(attempt=n, commit=commit, tree=tree, paths=["a.c"])
+
+
+def build(n: int, tries: int = 1) -> e.Build:
+    return e.Build(
+        attempt=n,
+        tries=tries,
+        arm="candidate",
+        key="k",
+        tree=TREE,
+        outputs_digest="e" * 64,
+        outcome="ok",
+        reason=None,
+        seconds=0.1,
+        cached=False,
+    )
+
+
+def judge_started(n: int, k: int) -> e.JudgeStarted:
+    return e.JudgeStarted(
+        attempt=n,
+        tries=1,
+        k=k,
+        alpha_k=2.5e-5,
+        candidate=FAST,
+        champion=BASE,
+        contract_sha256="c" * 64,
+        kit_commit=BASE,
+        rule="signflip-1",
+        params={},
+        isolation="none",
+        agents_during_timing="frozen",
+    )
+
+
+def decision(
+    n: int | None, stage: str = "confirm", action: str = "pass", t: float = 0.5
+) -> e.Decision:
+    fields = {"attempt": n, "tries": 1, "stage": stage, "n": 10, "lnE": 9.0, "T": t, "se": 0.01}
+    more = {"lnE_futility": None, "lcb": None, "ucb": 0.5, "guards": {}, "rule": "signflip-1"}
+    return msgspec.convert({**fields, **more, "action": action}, e.Decision)
+
+
+def verdict(n: int, kind: str, tries: int = 1) -> e.Verdict:
+    measured = kind == "promoted"
+    return msgspec.convert(
+        {
+            "attempt": n,
+            "tries": tries,
+            "verdict": kind,
+            "reasons": [],
+            "cells": {},
+            "gain": 0.5 if measured else None,
+            "interval": (0.4, 0.6) if measured else None,
+            "marks": [],
+            "notes": [],
+        },
+        e.Verdict,
+    )
+
+
+START: list[Strict] = [opened(), created(), lane(), started(1), submitted(1)]
+JUDGED: list[Strict] = [*START, build(1), judge_started(1, 1), decision(1)]
+
+
+def state_of(payloads: list[Strict]) -> State:
+    return replay(
+        (seq, event(p, assignment=None if seq == 1 else A)) for seq, p in enumerate(payloads, 1)
+    )
+
+
+def test_a_promotion_moves_the_champion_and_ends_the_attempt() -> None:
+    state = state_of(JUDGED)
+    assignment = state.assignments[A]
+    follow = hill_climb.after_verdict(assignment, assignment.attempts[1], verdict(1, "promoted"))
+    assert [type(p) for p in follow] == [e.Verdict, e.ChampionPromoted, e.AttemptEnded]
+    for payload in follow:
+        assert problem(state, event(payload)) is None
+        fold(state, state.seq + 1, event(payload))
+    assert assignment.champion == FAST
+    assert assignment.attempts[1].result == "promoted"
+
+
+@pytest.mark.parametrize(
+    ("kind", "returns", "back"),
+    [
+        pytest.param("crash_infra", 0, True, id="infrastructure is tried once more"),
+        pytest.param("crash_infra", 1, False, id="and only once"),
+        pytest.param("noisy_rig", 2, True, id="a noisy rig three times"),
+        pytest.param("noisy_rig", 3, False, id="the fourth stands"),
+        pytest.param("invalid", 0, False, id="a candidate's failure never"),
+        pytest.param("crash_candidate", 0, False, id="nor its crash"),
+    ],
+)
+def test_only_what_is_not_the_candidates_fault_is_judged_again(
+    kind: str, returns: int, back: bool
+) -> None:
+    assignment = state_of([*START, build(1)]).assignments[A]
+    attempt = assignment.attempts[1]
+    attempt.infra_returns = attempt.noisy_returns = returns
+    assert hill_climb.goes_back(assignment, attempt, verdict(1, kind)) is back
+
+
+def test_a_try_again_takes_the_next_number_and_a_fresh_index() -> None:
+    state = state_of([*START, build(1), judge_started(1, 1), verdict(1, "crash_infra")])
+    assert state.assignments[A].attempts[1].tries == 2
+    assert problem(state, event(build(1, tries=2))) is None
+    assert problem(state, event(build(1, tries=3))) is not None
+    fold(state, state.seq + 1, event(build(1, tries=2)))
+    assert problem(state, event(judge_started(1, 1))) is not None
+    assert problem(state, event(judge_started(1, 2))) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "why"),
+    [
+        pytest.param(START, verdict(1, "promoted"), "no confirm stage passed", id="no confirm"),
+        pytest.param(START, verdict(1, "not_better"), "never built", id="no build"),
+        pytest.param(START[:3], submitted(1), "never started", id="no attempt"),
+        pytest.param(START, started(2), "has not ended", id="two attempts in one lane"),
+        pytest.param([*START, build(1)], judge_started(1, 2), "index 2", id="an index skipped"),
+        pytest.param(JUDGED, opened(), "first event only", id="opened twice"),
+        pytest.param([], created(), "begins with ledger_opened", id="nothing before the opening"),
+        pytest.param(START, created(), "exists already", id="created twice"),
+    ],
+)
+def test_an_impossible_history_is_refused(before: list[Strict], data: Strict, why: str) -> None:
+    found = problem(state_of(before), event(data))
+    assert found is not None
+    assert why in found
+
+
+def test_a_promotion_needs_its_verdict_and_the_present_champion() -> None:
+    state = state_of([*JUDGED, verdict(1, "promoted")])
+    good = e.ChampionPromoted(
+        attempt=1, commit=FAST, previous=BASE, gain=0.5, interval=(0.4, 0.6), marks=[]
+    )
+    assert problem(state, event(good)) is None
+    stale = msgspec.structs.replace(good, previous=FAST)
+    assert "champion" in str(problem(state, event(stale)))
+    state = state_of([*JUDGED, verdict(1, "not_confirmed")])
+    assert "no verdict" in str(problem(state, event(good)))
+
+
+def test_nothing_follows_the_end_of_an_assignment() -> None:
+    end = e.AssignmentEnded(
+        reason="stopped", champion=BASE, gain=None, interval=None, order_seed="0" * 64
+    )
+    state = state_of([*START[:3], end])
+    assert "has ended" in str(problem(state, event(started(1))))
+
+
+def test_the_budget_counts_no_attempt_that_the_rigs_end_cut_off() -> None:
+    finished = e.AgentFinished(
+        attempt=1, status="killed", stop_reason=None, turns=None, transcript=None
+    )
+    cut = e.AttemptEnded(attempt=1, result="killed")
+    first: list[Strict] = [opened(), created(budget={"attempts": 1}), lane(), started(1)]
+    state = state_of([*first, finished, cut])
+    assert hill_climb.end_reason(state.assignments[A]) is None
+    for payload in (started(2), submitted(2)):
+        fold(state, state.seq + 1, event(payload))
+    assert hill_climb.end_reason(state.assignments[A]) == "budget: attempts"
+
+
+def test_the_same_tree_is_answered_by_the_attempt_that_judged_it() -> None:
+    state = state_of([*JUDGED, verdict(1, "not_better")])
+    assert hill_climb.duplicate_of(state.assignments[A], TREE) == 1
+    state = state_of([*JUDGED, verdict(1, "crash_candidate")])
+    assert hill_climb.duplicate_of(state.assignments[A], TREE) is None
+
+
+def test_the_end_tells_the_re_anchors_gain_and_reveals_the_coin() -> None:
+    promoted = e.ChampionPromoted(
+        attempt=1, commit=FAST, previous=BASE, gain=0.9, interval=(0.8, 1.0), marks=[]
+    )
+    again = decision(None, "re_anchor", "stop", t=0.25)
+    state = state_of([*JUDGED, verdict(1, "promoted"), promoted, again])
+    end = hill_climb.the_end(state.assignments[A], "stopped", bytes(32))
+    assert end.gain == pytest.approx(0.2840254)
+    assert end.interval == (None, pytest.approx(0.6487213))
+    assert end.order_seed == "0" * 64
+    assert hill_climb.re_anchor_due(state.assignments[A], ending=True) is None
