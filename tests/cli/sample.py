@@ -8,7 +8,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import CommandError, InfrastructureError
 
-HOSTILE = "caf\u00e9 \u2714 \x1b[31mred\x1b[0m \u202ekcab"
+HOSTILE = "café \u2714 \x1b[31mred\x1b[0m \u202ekcab"
 
 
 @click.command("sample", epilog="Example: thermite sample --lines 3")
