@@ -32,17 +32,23 @@ CommandType: TypeAlias = Literal[
 ]
 
 
-class GitSource(Strict):
-    """Where a supervisor fetches an import: a git URL, and the name of an access to it."""
+class Source(Strict, omit_defaults=True):
+    """Where a supervisor fetches an import: a git URL, or a kit that control keeps.
 
-    git: str
+    git: the URL; access: the name of an access to it; control: `kits/<name>`. Exactly one of
+    git and control is given (Kit manifest, How a kit reaches a rig).
+    """
+
+    git: str | None = None
     access: str | None = None
+    control: str | None = None
 
-
-class ControlSource(Strict):
-    """A kit that control keeps: `kits/<name>`."""
-
-    control: str
+    def __post_init__(self) -> None:
+        """Refuse a source that names no place or two."""
+        if (self.git is None) == (self.control is None):
+            raise ValueError("a source has either git or control")
+        if self.access is not None and self.git is None:
+            raise ValueError("access belongs to a git source")
 
 
 class KitBundle(Strict, tag="kit_bundle", tag_field="kind"):
@@ -52,7 +58,7 @@ class KitBundle(Strict, tag="kit_bundle", tag_field="kind"):
     repo: str
     commit: str
     sha256: str | None = None
-    source: GitSource | ControlSource | None = None
+    source: Source | None = None
 
 
 class ProjectBundle(Strict, tag="project_bundle", tag_field="kind"):
@@ -62,7 +68,7 @@ class ProjectBundle(Strict, tag="project_bundle", tag_field="kind"):
     repo: str
     commit: str
     sha256: str | None = None
-    source: GitSource | ControlSource | None = None
+    source: Source | None = None
 
 
 class ModelFile(Strict, tag="model_file", tag_field="kind"):
@@ -70,7 +76,7 @@ class ModelFile(Strict, tag="model_file", tag_field="kind"):
 
     path: str
     sha256: str
-    source: GitSource | ControlSource | None = None
+    source: Source | None = None
 
 
 Import: TypeAlias = KitBundle | ProjectBundle | ModelFile
