@@ -5,6 +5,7 @@
     ├── KitError              the author of a kit
     ├── ContractError         the author of a contract
     ├── LedgerError           the ledger's file, or whoever changed it
+    │   └── LedgerUnavailableError   its disk: nothing more is accepted
     ├── InfrastructureError   the rig or the kit at run time: the verdict `crash_infra`
     └── UsageError            whoever typed a command line or wrote a settings file
 
@@ -39,6 +40,10 @@ class ContractError(ThermiteError):
 
 class LedgerError(ThermiteError):
     """The ledger can't be read, or must not be written to."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """The ledger's disk refused a write: nothing more is accepted until it is opened again."""
 
 
 class InfrastructureError(ThermiteError):

@@ -1,0 +1,72 @@
+"""What `append` promises: whole or not at all, durable, in order, once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import msgspec
+import pytest
+
+from tests.ledger.facts import Facts
+from thermite.errors import LedgerError
+from thermite.ledger.append import Ledger
+from thermite.ledger.replay import recorded
+from thermite.schema.event import Event
+
+
+def test_events_come_back_as_they_went_in(ledger: Ledger, facts: Facts, path: Path) -> None:
+    events = [facts.accepted(), facts.block(), facts.verdict(), facts.promoted()]
+    assert ledger.append(events) == [2, 3, 4, 5]
+    assert [row.event for row in recorded(path, after=1)] == events
+
+
+def test_a_ledger_goes_on_after_it_was_closed(
+    ledger: Ledger, facts: Facts, reopen: Callable[[], Ledger]
+) -> None:
+    ledger.append([facts.steered()])
+    head = ledger.head
+    ledger.close()
+    with reopen() as again:
+        assert (again.size, again.head) == (2, head)
+        assert again.append([facts.steered()]) == [3]
+
+
+def test_an_empty_list_is_no_event(ledger: Ledger) -> None:
+    assert ledger.append([]) == []
+    assert ledger.size == 1
+
+
+def test_the_same_fact_twice_is_one_event(ledger: Ledger, facts: Facts) -> None:
+    assert ledger.append([facts.verdict(), facts.steered()]) == [2, 3]
+    assert ledger.append([facts.verdict()]) == [2]
+    assert ledger.append([facts.promoted(), facts.promoted()]) == [4, 4]
+    assert ledger.size == 4
+
+
+def test_another_word_on_the_same_attempt_is_refused_whole(ledger: Ledger, facts: Facts) -> None:
+    ledger.append([facts.verdict(gain=0.31)])
+    with pytest.raises(LedgerError, match="dedup conflict: event 2 is verdict:a5"):
+        ledger.append([facts.steered(), facts.verdict(gain=0.32)])
+    other = facts.event(msgspec.structs.replace(facts.promoted().data, gain=0.5))
+    with pytest.raises(LedgerError, match="dedup conflict: event 3 is promoted:a5"):
+        ledger.append([facts.promoted(), other])
+    assert ledger.size == 2
+    assert ledger.append([facts.steered()]) == [3]
+
+
+def test_many_threads_get_numbers_without_gap(ledger: Ledger, facts: Facts, path: Path) -> None:
+    got: list[int] = []
+
+    def produce(events: list[Event]) -> None:
+        for event in events:
+            got.extend(ledger.append([event]))
+
+    threads = [
+        Thread(target=produce, args=([facts.steered() for _ in range(25)],)) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == list(range(2, 202))
+    assert [row.seq for row in recorded(path)] == list(range(1, 202))

@@ -1,0 +1,234 @@
+"""The one writer of a ledger: events in, sequence numbers out, once they are durable.
+
+Callers in many threads each hand in a list, which is one transaction together with
+whatever else waits at that moment. Whoever gets the lock first commits for all of them
+(a leader in a queue; the room has no thread of its own). A list is written whole or not
+at all.
+
+Source: ledger and signing, 3.3 (group commit, at open) and 3.4 (checkpoints).
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Self
+
+from thermite.command import strict_base64
+from thermite.command.note import Checkpoint, sign_note
+from thermite.command.signing_key import SigningKey
+from thermite.errors import LedgerError
+from thermite.ledger.chain import genesis, link
+from thermite.ledger.encode import encode
+from thermite.ledger.opening import check_place, look, make_file
+from thermite.ledger.place import WriterLock
+from thermite.ledger.write import Waiting, Writer
+from thermite.schema.event import Event, LedgerOpened
+
+MOST_GROUP_EVENTS: Final = 1000
+MOST_GROUP_BYTES: Final = 4 << 20
+"""Where a transaction stops taking in more lists (3.3); one list is never split."""
+
+
+class Ledger:
+    """An open ledger that this process alone writes to; `create` and `open` make one."""
+
+    def __init__(self, writer: Writer, lock: WriterLock) -> None:
+        self._writer, self._lock = writer, lock
+        self._turn = threading.Lock()
+        self._queue: deque[Waiting] = deque()
+        self._open = True
+
+    @classmethod
+    def create(
+        cls, path: Path, opened: Event, rig_key: SigningKey, *, now: Callable[[], str]
+    ) -> Self:
+        """Make a ledger whose event 1 is given, with its first checkpoint, and open it.
+
+        Args:
+            path: a file that does not exist, in a folder that does.
+            opened: the complete `ledger_opened` event; it must name this key.
+            rig_key: the rig's key, which signs checkpoints.
+            now: gives the time, RFC 3339 in UTC, for checkpoints.
+
+        Raises:
+            LedgerError: there is a ledger already, or the event names another key.
+        """
+        check_place(path)
+        with _locked(path) as lock:
+            _make(path, opened, rig_key, now())
+            standing = look(path, rig_key.public, 1)
+            return cls(Writer(path, standing, rig_key, now), lock)
+
+    @classmethod
+    def open(
+        cls, path: Path, rig_key: SigningKey, *, now: Callable[[], str], witnessed: int = 0
+    ) -> Self:
+        """Open a ledger for writing, after the checks of ledger and signing, 3.3.
+
+        Args:
+            path: the file.
+            rig_key: the key that event 1 names.
+            now: gives the time, RFC 3339 in UTC, for checkpoints.
+            witnessed: the largest size that a receipt in the outbox names.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            LedgerError: it must not be written to, or another process writes to it.
+        """
+        if not path.exists():
+            raise FileNotFoundError(f"there is no ledger at {path}")
+        check_place(path)
+        with _locked(path) as lock:
+            standing = look(path, rig_key.public, witnessed)
+            return cls(Writer(path, standing, rig_key, now), lock)
+
+    @property
+    def size(self) -> int:
+        """How many events are durable."""
+        return self._writer.size
+
+    @property
+    def head(self) -> bytes:
+        """The chain's hash over them, 32 bytes."""
+        return self._writer.head
+
+    @property
+    def id(self) -> str:
+        """The ledger's id, 32 hex digits."""
+        return self._writer.standing.opened.ledger
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be appended any more, or None."""
+        return self._writer.problem
+
+    def append(self, events: Sequence[Event]) -> list[int]:
+        """Append events in one transaction and return their numbers once they are durable.
+
+        An event that may happen only once, and is there with equal data, is not written
+        again: its number is the first one's.
+
+        Raises:
+            LedgerError: an event can't be kept, or one that may happen only once is there
+                with other data; nothing of the list is written.
+            LedgerUnavailableError: the disk refused; nothing is accepted until a new open.
+        """
+        waiting = Waiting([encode(event) for event in events])
+        self._queue.append(waiting)
+        with self._turn:
+            while not waiting.done:
+                self._writer.write(self._next_group())
+        if waiting.problem is not None:
+            raise waiting.problem
+        return waiting.seqs
+
+    def checkpoint(self) -> str:
+        """Sign where the ledger stands now, unless the newest note says so already.
+
+        Raises:
+            LedgerUnavailableError: the disk refused.
+        """
+        with self._turn:
+            self._writer.sign_tail()
+            return self._writer.standing.note
+
+    def checkpoint_if_old(self) -> bool:
+        """Sign new events that have waited for 60 s; to be called every few seconds.
+
+        Raises:
+            LedgerUnavailableError: the disk refused.
+        """
+        with self._turn:
+            if not self._writer.is_tail_old():
+                return False
+            self._writer.sign_tail()
+            return True
+
+    def newest_note(self) -> str:
+        """Return the text of the newest checkpoint."""
+        return self._writer.standing.note
+
+    def note_covering(self, seq: int) -> str | None:
+        """Return the first stored checkpoint that covers an event, or None."""
+        with self._turn:
+            return self._writer.note_covering(seq)
+
+    def root_at(self, size: int) -> bytes:
+        """Return the Merkle root over the first `size` events.
+
+        Raises:
+            LedgerError: the ledger has not as many.
+        """
+        self._check_size(size)
+        return self._writer.standing.tree.root(size)
+
+    def inclusion(self, seq: int, size: int) -> list[bytes]:
+        """Return the proof that event `seq` is among the first `size` events."""
+        self._check_size(size)
+        return self._writer.standing.tree.inclusion(seq - 1, size)
+
+    def consistency(self, old: int, new: int) -> list[bytes]:
+        """Return the proof that the first `old` events begin the first `new` ones."""
+        self._check_size(new)
+        return self._writer.standing.tree.consistency(old, new)
+
+    def close(self) -> None:
+        """Sign what is new, close the file and let another process write; twice is once."""
+        with self._turn:
+            if not self._open:
+                return
+            self._open = False
+            try:
+                if self._writer.problem is None:
+                    self._writer.sign_tail()
+            finally:
+                self._writer.shut()
+                self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _next_group(self) -> list[Waiting]:
+        group: list[Waiting] = []
+        events = size = 0
+        while self._queue:
+            events += len(self._queue[0].rows)
+            size += self._queue[0].bytes
+            if group and (events > MOST_GROUP_EVENTS or size > MOST_GROUP_BYTES):
+                break
+            group.append(self._queue.popleft())
+        return group
+
+    def _check_size(self, size: int) -> None:
+        if size > self.size:
+            raise LedgerError(f"the ledger has {self.size} events, not {size}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[WriterLock]:
+    """Take the writer's lock, and keep it unless what is done under it fails."""
+    lock = WriterLock(path)
+    kept = False
+    try:
+        yield lock
+        kept = True
+    finally:
+        if not kept:
+            lock.release()
+
+
+def _make(path: Path, opened: Event, rig_key: SigningKey, now: str) -> None:
+    said, public = opened.data, rig_key.public
+    if not isinstance(said, LedgerOpened):
+        raise LedgerError("event 1 of a ledger is ledger_opened")
+    if (said.rig, said.rig_key) != (public.id, strict_base64.encode(public.raw)):
+        raise LedgerError(f"ledger_opened names rig {said.rig}, and the key is {public.id}'s")
+    row = encode(opened)
+    head = link(genesis(said.ledger, public.raw), 1, row.leaf)
+    note = Checkpoint(said.rig, said.ledger, 1, row.leaf, head, now)
+    make_file(path, row, head, sign_note(note, rig_key))

@@ -1,0 +1,32 @@
+"""The hash chain: each event's hash holds its bytes, its place and the hash before it.
+
+Source: ledger and signing, 3.4.
+"""
+
+import hashlib
+from typing import Final
+
+HASH_BYTES: Final = 32
+_GENESIS: Final = b"thermite.genesis.v1\0"
+_EVENT: Final = b"thermite.event.v1\0"
+_LEAF: Final = b"\0"  # RFC 6962, 2.1
+
+
+def genesis(ledger: str, rig_key: bytes) -> bytes:
+    """Return the hash before event 1, which ties a chain to one ledger of one rig.
+
+    Args:
+        ledger: the ledger's id, 32 hex digits; it enters as its 16 bytes.
+        rig_key: the rig's raw public key, 32 bytes.
+    """
+    return hashlib.sha256(_GENESIS + bytes.fromhex(ledger) + rig_key).digest()
+
+
+def leaf(body: bytes) -> bytes:
+    """Return the hash of an event's exact bytes, for the chain and the Merkle tree alike."""
+    return hashlib.sha256(_LEAF + body).digest()
+
+
+def link(before: bytes, seq: int, event_leaf: bytes) -> bytes:
+    """Return the hash of event `seq`, whose leaf is given, after the hash before it."""
+    return hashlib.sha256(_EVENT + before + seq.to_bytes(8, "big") + event_leaf).digest()

@@ -1,0 +1,158 @@
+"""An event and its exact bytes, and every reason to refuse one.
+
+An encoder may drop what JSON cannot hold (NaN becomes null, a lone surrogate breaks the
+text), and an event that does not come back as it went in could never be replayed. So the
+bytes are decoded again, and compared, before they can reach a transaction.
+
+Source: ledger and signing, 1.2 (msgspec) and 3.2, Writer rules.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+import msgspec
+
+from thermite.errors import LedgerError
+from thermite.ledger.chain import leaf
+from thermite.ledger.dedup import dedup_key
+from thermite.schema.event import ENVELOPES, Event
+
+MOST_BODY_BYTES: Final = 256 * 1024
+"""Longest body of an event; larger things are kept by their SHA-256 (3.2)."""
+MOST_WHOLE: Final = 2**53 - 1
+"""Largest whole number in an event's data, the last that every JSON reader keeps (3.2)."""
+MOST_MONO_NS: Final = 2**63 - 1
+"""Largest `mono_ns`: a machine's clock passes 2^53 ns on its 105th day, and a rig may run on."""
+
+_TAGS: Final[Mapping[type[Event], str]] = {envelope: tag for tag, envelope in ENVELOPES.items()}
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(reduce(or_, ENVELOPES.values()))
+_LONG_NUMBER: Final = re.compile(rb"[:\[,\s]-?[0-9]{16}")
+"""Where a whole number beyond 2^53 might stand; most bodies hold none and are walked no further."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One event as the file holds it, but for its place: type, exact bytes, leaf hash, key."""
+
+    type: str
+    body: bytes
+    leaf: bytes
+    dedup: str | None
+
+
+def encode(event: Event) -> Row:
+    """Return the row of an event.
+
+    Raises:
+        LedgerError: the event is none of ours, too large, or would not come back from its
+            JSON as it went in; a bug of the caller, said with the field's name.
+    """
+    tag = _TAGS.get(type(event))
+    if tag is None:
+        raise LedgerError(
+            f"{type(event).__name__} is no event that a ledger keeps: use one of schema.event"
+        )
+    body = _bytes_of(event, tag)
+    if len(body) > MOST_BODY_BYTES:
+        raise LedgerError(
+            f"an event {tag} takes {len(body)} bytes, and at most {MOST_BODY_BYTES} are kept:"
+            " keep what is large by its SHA-256"
+        )
+    try:
+        back = decode(body)
+    except ValueError as error:
+        raise LedgerError(f"an event {tag} would not come back: {error}") from None
+    if back != event:
+        place = _difference(event, back, "") or "a field"
+        raise LedgerError(f"an event {tag} would not come back as it went in: {place}")
+    if _LONG_NUMBER.search(body):
+        _check_numbers(body, tag)
+    return Row(tag, body, leaf(body), dedup_key(event))
+
+
+def decode(body: bytes) -> Event:
+    """Return the event that the bytes are.
+
+    Raises:
+        ValueError: no event of this version; the text says where.
+    """
+    try:
+        return _DECODER.decode(body)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _bytes_of(event: Event, tag: str) -> bytes:
+    try:
+        return _ENCODER.encode(event)
+    except (msgspec.MsgspecError, TypeError, OverflowError, UnicodeEncodeError) as error:
+        raise LedgerError(f"an event {tag} has no JSON form: {error}") from None
+    except RecursionError:
+        raise LedgerError(f"an event {tag} has no JSON form: it is nested too deeply") from None
+
+
+def _check_numbers(body: bytes, tag: str) -> None:
+    whole = msgspec.json.decode(body)
+    mono_ns = whole.pop("mono_ns")
+    place = _beyond(whole, "")
+    if place is None and not 0 <= mono_ns <= MOST_MONO_NS:
+        place = f"mono_ns {mono_ns}"
+    if place is not None:
+        raise LedgerError(
+            f"an event {tag} holds a whole number that JSON readers do not keep: {place} is"
+            f" beyond {MOST_WHOLE}; write it as text"
+        )
+
+
+def _beyond(value: Any, place: str) -> str | None:  # noqa: ANN401 (any JSON value)
+    """Return where a whole number is too large for JSON's readers, or None."""
+    match value:
+        case bool():
+            return None
+        case int():
+            return f"{place} {value}" if abs(value) > MOST_WHOLE else None
+        case dict():
+            found = (_beyond(part, _under(place, name)) for name, part in value.items())
+        case list():
+            found = (_beyond(part, f"{place}[{at}]") for at, part in enumerate(value))
+        case _:
+            return None
+    return next((place for place in found if place is not None), None)
+
+
+def _difference(sent: Any, back: Any, place: str) -> str | None:  # noqa: ANN401 (any value)
+    """Return the first place where two values differ, and how, or None."""
+    if sent == back:
+        return None
+    parts = _parts(sent)
+    others = dict(_parts(back))
+    for name, part in parts:
+        if name not in others:
+            return f"{_under(place, name)} is lost"
+        found = _difference(part, others[name], _under(place, name))
+        if found is not None:
+            return found
+    return f"{place} is {sent!r:.60} and comes back as {back!r:.60}"
+
+
+def _parts(value: Any) -> Sequence[tuple[str, Any]]:  # noqa: ANN401 (any value)
+    match value:
+        case msgspec.Struct():
+            return [(name, getattr(value, name)) for name in value.__struct_fields__]
+        case dict():
+            return [(str(name), part) for name, part in value.items()]
+        case list() | tuple():
+            return [(str(at), part) for at, part in enumerate(value)]
+        case _:
+            return []
+
+
+def _under(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name

@@ -1,0 +1,182 @@
+"""Make a ledger's file, and look at one before anything is written to it.
+
+Source: ledger and signing, 3.3, At open. A file that is not in order is left as it is.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from thermite.command.note import open_note
+from thermite.command.public_key import PublicKey
+from thermite.errors import LedgerError
+from thermite.ledger import tables
+from thermite.ledger.chain import genesis, leaf, link
+from thermite.ledger.encode import Row
+from thermite.ledger.merkle import Tree
+from thermite.ledger.place import filesystem_problem
+from thermite.ledger.reading import opened
+from thermite.ledger.replay import Opening, Stored, decoded, opening, stored
+
+
+@dataclass
+class Standing:
+    """Where a ledger stands: whose it is, the tree and head over all its events, and the note.
+
+    note: the newest checkpoint's text; noted: its size; noted_at: its time, RFC 3339.
+    """
+
+    opened: Opening
+    tree: Tree
+    head: bytes
+    note: str
+    noted: int
+    noted_at: str
+
+
+def make_file(path: Path, first: Row, head: bytes, note: str) -> None:
+    """Make a ledger that holds event 1 and its checkpoint, whole or not at all.
+
+    It is made under another name, synced, and renamed: a kill leaves no half ledger.
+
+    Raises:
+        LedgerError: there is a file already, or none can be made.
+    """
+    if path.exists():
+        raise LedgerError(f"there is a ledger at {path} already: open it, or choose another place")
+    new = path.with_name(path.name + ".new")
+    try:
+        for leftover in (new, new.with_name(new.name + "-wal"), new.with_name(new.name + "-shm")):
+            leftover.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+            _fill(connection, first, head, note)
+        new.rename(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise LedgerError(f"{path} can't be made: {error.strerror}") from None
+    except sqlite3.Error as error:
+        raise LedgerError(f"{path} can't be made: {error}") from None
+
+
+def look(path: Path, rig_key: PublicKey, witnessed: int) -> Standing:
+    """Check a whole ledger without writing to it, and return where it stands.
+
+    Args:
+        path: the file.
+        rig_key: the rig's public key, which event 1 must name.
+        witnessed: the largest size that a receipt in the outbox names; 0 when there is none.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LedgerError: it must not be written to; the text says why.
+    """
+    check_place(path)
+    with opened(path) as connection:
+        try:
+            return _look(connection, path, rig_key, witnessed)
+        except sqlite3.Error as error:
+            raise LedgerError(f"{path} is damaged: {error}; restore a backup") from None
+
+
+def check_place(path: Path) -> None:
+    """Refuse a ledger on a network filesystem.
+
+    Raises:
+        LedgerError: with the filesystem's type.
+    """
+    problem = filesystem_problem(path)
+    if problem is not None:
+        raise LedgerError(problem)
+
+
+def _look(
+    connection: sqlite3.Connection, path: Path, rig_key: PublicKey, witnessed: int
+) -> Standing:
+    unlike = tables.unlike_schema(connection)
+    if unlike:
+        raise LedgerError(f"{path} was changed: {'; '.join(unlike)}; run thermite audit")
+    sound = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if sound != "ok":
+        raise LedgerError(f"{path} is damaged: {sound}; restore a backup")
+    said, key = opening(connection)
+    if key != rig_key.raw:
+        raise LedgerError(
+            f"{path} is the ledger of rig {said.rig}, and this rig's key is that of"
+            f" {rig_key.id}: use the key that made it"
+        )
+    tree, head, newest = _rehash(connection, said, key)
+    decoded(newest)
+    if tree.size < witnessed:
+        raise LedgerError(
+            f"the ledger ends at event {tree.size}, and a receipt names event {witnessed}:"
+            " refuse to write"
+        )
+    return _standing(connection, Standing(said, tree, head, "", 0, ""), rig_key)
+
+
+def _rehash(
+    connection: sqlite3.Connection, said: Opening, key: bytes
+) -> tuple[Tree, bytes, Stored]:
+    """Rehash every event: the tree needs every leaf, so none is taken on trust."""
+    tree, head = Tree(), genesis(said.ledger, key)
+    newest: Stored | None = None
+    for row in stored(connection):
+        hashed = leaf(row.body)
+        head = link(head, row.seq, hashed)
+        if row.seq != tree.size + 1 or row.hash != head:
+            raise LedgerError(
+                f"event {row.seq} does not fit the hash before it: the ledger was changed;"
+                " run thermite audit"
+            )
+        tree.append(hashed)
+        newest = row
+    if newest is None:
+        raise LedgerError("the ledger is empty: it has no event 1")
+    return tree, head, newest
+
+
+def _standing(connection: sqlite3.Connection, standing: Standing, rig_key: PublicKey) -> Standing:
+    """Add the newest checkpoint, once it fits the events below it."""
+    row = connection.execute(
+        "SELECT size, note FROM checkpoints ORDER BY size DESC LIMIT 1"
+    ).fetchone()
+    if row is None:
+        raise LedgerError("the ledger has no checkpoint: run thermite audit")
+    size, raw = row
+    note = raw.decode("utf-8", "replace")
+    said = open_note(note, rig_key)
+    tree = standing.tree
+    if said.size != size or size > tree.size:
+        raise LedgerError(
+            f"the ledger ends at event {tree.size}, and its newest checkpoint names event"
+            f" {said.size}: run thermite audit"
+        )
+    digest = connection.execute("SELECT hash FROM events WHERE seq = ?", (size,)).fetchone()[0]
+    if said.root != tree.root(size) or said.head != digest:
+        raise LedgerError(
+            f"the checkpoint at event {size} does not fit the events: run thermite audit"
+        )
+    standing.note, standing.noted, standing.noted_at = note, size, said.time
+    return standing
+
+
+def _fill(connection: sqlite3.Connection, first: Row, head: bytes, note: str) -> None:
+    tables.make_tables(connection)
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(
+        "INSERT INTO events VALUES (1, ?, ?, ?, ?)", (first.type, first.body, head, first.dedup)
+    )
+    connection.execute("INSERT INTO checkpoints VALUES (1, ?)", (note.encode(),))
+    connection.execute("COMMIT")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

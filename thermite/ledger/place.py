@@ -1,0 +1,72 @@
+"""Where a ledger may lie, and that one process at a time writes to it.
+
+Source: ledger and signing, 1.1: WAL needs memory shared by all who open the file, which a
+network filesystem does not give; and known fault L1, which shows as a late I/O error.
+"""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from thermite.errors import LedgerError
+
+_NETWORK: Final = frozenset(
+    {"9p", "afs", "ceph", "cifs", "nfs", "nfs4", "smb3", "smbfs", "ncpfs", "gfs2", "lustre"}
+)
+_MOST_PID_BYTES: Final = 20  # of the text of a process id
+
+
+def filesystem_problem(path: Path, mounts: Sequence[tuple[str, str]] | None = None) -> str | None:
+    """Return why a ledger can't lie at a path, or None.
+
+    Args:
+        path: the ledger's file, there or not yet.
+        mounts: (mount point, type) of each filesystem; None: this machine's.
+    """
+    if mounts is None:
+        mounts = [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
+    real = path.parent.resolve() / path.name
+    holding = [(point, kind) for point, kind in mounts if real.is_relative_to(point)]
+    # Of two mounts on one point, the later one is what the path shows.
+    point, kind = max(reversed(holding), key=lambda mount: len(mount[0]), default=("/", "unknown"))
+    if kind not in _NETWORK and not kind.startswith("fuse"):
+        return None
+    return (
+        f"{path} lies on {point}, a filesystem of type {kind}, where SQLite's log is not safe:"
+        " keep the ledger on a local disk"
+    )
+
+
+class WriterLock:
+    """The lock that the one writer of a ledger holds: `ledger.lock` beside `ledger.db`."""
+
+    def __init__(self, ledger: Path) -> None:
+        """Take the lock of the ledger at a path.
+
+        Raises:
+            LedgerError: somebody else has it, or the file can't be made.
+        """
+        path = ledger.with_suffix(".lock")
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise LedgerError(f"{path} can't be opened: {error.strerror}") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._file, _MOST_PID_BYTES).decode("ascii", "replace").strip()
+            os.close(self._file)
+            raise LedgerError(
+                f"{ledger} is written to by process {holder or 'unknown'}: only one process"
+                " may, so end that one first"
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.write(self._file, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, since removing it would let two in."""
+        os.close(self._file)

@@ -1,0 +1,222 @@
+"""Groups of events to the disk, one transaction each; `append` decides whose turn it is.
+
+What is written and what is remembered move together: a transaction that fails takes the
+tree and the head back to what is durable. After a disk's error nothing is accepted any
+more, since what the disk holds is only known after a new open.
+
+Source: ledger and signing, 3.3 (writer connection, `dedup`) and 3.4 (checkpoints).
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from thermite.command.note import Checkpoint, read_note, sign_note
+from thermite.command.signing_key import SigningKey
+from thermite.errors import LedgerError, LedgerUnavailableError
+from thermite.ledger import tables
+from thermite.ledger.chain import link
+from thermite.ledger.checkpoint import MOST_BETWEEN, is_due, is_old
+from thermite.ledger.encode import Row
+from thermite.ledger.opening import Standing
+
+_CODE_MASK = 0xFF  # SQLite's extended codes keep the plain one in their low byte
+
+
+class Waiting:
+    """One caller's list on its way to the disk, and what became of it."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.bytes = sum(len(row.body) for row in rows)
+        self.seqs: list[int] = []
+        self.problem: LedgerError | None = None
+        self.done = False
+
+
+class _Data(msgspec.Struct):
+    data: msgspec.Raw
+
+
+class Writer:
+    """The writing connection and where the ledger stands; for one thread at a time.
+
+    size, head: what is durable; `standing` runs ahead of it inside a transaction only.
+    problem: why nothing can be written any more, or None.
+    """
+
+    def __init__(
+        self, path: Path, standing: Standing, rig_key: SigningKey, now: Callable[[], str]
+    ) -> None:
+        self._connection = tables.writer(path)
+        self._rig_key, self._now = rig_key, now
+        self.standing = standing
+        self.size, self.head = standing.tree.size, standing.head
+        self.problem: str | None = None
+
+    def write(self, group: Sequence[Waiting]) -> None:
+        """Write the lists of a group in one transaction and tell each how it went."""
+        problem: LedgerError | None = LedgerError("the append was interrupted")
+        try:
+            with self._transaction() as notes:
+                placed: list[Row] = []
+                for waiting in group:
+                    self._place(waiting, placed)
+                if placed:
+                    self._insert(placed, notes)
+            problem = None
+        except LedgerError as error:
+            problem = error
+        finally:
+            for waiting in group:
+                waiting.problem = waiting.problem or problem
+                waiting.done = True
+
+    def sign_tail(self) -> None:
+        """Sign where the ledger stands, unless the newest note says so already.
+
+        Raises:
+            LedgerUnavailableError: the disk refused.
+        """
+        if self.standing.noted != self.size:
+            with self._transaction() as notes:
+                notes.append(self._signed(self._now()))
+
+    def is_tail_old(self) -> bool:
+        """Return whether there are new events and the newest note is 60 s old."""
+        standing = self.standing
+        return standing.noted != self.size and is_old(noted_at=standing.noted_at, now=self._now())
+
+    def note_covering(self, seq: int) -> str | None:
+        """Return the first stored checkpoint that covers an event, or None."""
+        self._check_available()
+        row = self._connection.execute(
+            "SELECT note FROM checkpoints WHERE size >= ? ORDER BY size LIMIT 1", (seq,)
+        ).fetchone()
+        return None if row is None else str(row[0], "utf-8")
+
+    def shut(self) -> None:
+        """Close the connection for good; what is written stays."""
+        self.problem = self.problem or "it is closed"
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[list[tuple[int, str]]]:
+        """Give a list for checkpoints, and COMMIT; any other way out goes back.
+
+        Raises:
+            LedgerError: another program holds the file for longer than 5 s.
+            LedgerUnavailableError: the disk refused.
+        """
+        self._check_available()
+        durable = False
+        notes: list[tuple[int, str]] = []
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield notes
+            for size, note in notes:
+                self._connection.execute(
+                    "INSERT INTO checkpoints VALUES (?, ?)", (size, note.encode())
+                )
+            self._connection.execute("COMMIT")
+            durable = True
+        except sqlite3.Error as error:
+            raise self._refused(error) from None
+        finally:
+            if not durable:
+                self._go_back()
+        self._publish(notes)
+
+    def _publish(self, notes: Sequence[tuple[int, str]]) -> None:
+        standing = self.standing
+        if notes:
+            standing.noted, standing.note = notes[-1]
+            standing.noted_at = read_note(standing.note).time
+        self.size, self.head = standing.tree.size, standing.head
+
+    def _place(self, waiting: Waiting, placed: list[Row]) -> None:
+        """Number a list's new events after those placed before, or say why it can't be."""
+        count = len(placed)
+        for row in waiting.rows:
+            first = self._first_with_key(row, placed) if row.dedup is not None else None
+            if first is None:
+                placed.append(row)
+                waiting.seqs.append(self.size + len(placed))
+            elif _data_of(first[1]) == _data_of(row.body):
+                waiting.seqs.append(first[0])
+            else:
+                del placed[count:]
+                waiting.problem = LedgerError(
+                    f"dedup conflict: event {first[0]} is {row.dedup} with other data, and it"
+                    " may happen only once"
+                )
+                return
+
+    def _first_with_key(self, row: Row, placed: Sequence[Row]) -> tuple[int, bytes] | None:
+        """Return number and body of the event that has a row's key already, or None."""
+        found: tuple[int, bytes] | None = self._connection.execute(
+            "SELECT seq, body FROM events WHERE dedup = ?", (row.dedup,)
+        ).fetchone()
+        if found is not None:
+            return found
+        return next(
+            (
+                (self.size + at, other.body)
+                for at, other in enumerate(placed, 1)
+                if other.dedup == row.dedup
+            ),
+            None,
+        )
+
+    def _insert(self, placed: Sequence[Row], notes: list[tuple[int, str]]) -> None:
+        """Write the placed events and sign the notes that are due."""
+        standing, now = self.standing, self._now()
+        rows = []
+        noted = standing.noted
+        for row in placed:
+            seq = standing.tree.size + 1
+            standing.head = link(standing.head, seq, row.leaf)
+            standing.tree.append(row.leaf)
+            rows.append((seq, row.type, row.body, standing.head, row.dedup))
+            if seq - noted == MOST_BETWEEN:
+                notes.append(self._signed(now))
+                noted = seq
+        due = is_due((row.type for row in placed), noted_at=standing.noted_at, now=now)
+        if due and noted != standing.tree.size:
+            notes.append(self._signed(now))
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _signed(self, now: str) -> tuple[int, str]:
+        standing, opened = self.standing, self.standing.opened
+        size = standing.tree.size
+        root = standing.tree.root(size)
+        said = Checkpoint(opened.rig, opened.ledger, size, root, standing.head, now)
+        return size, sign_note(said, self._rig_key)
+
+    def _check_available(self) -> None:
+        if self.problem is not None:
+            raise LedgerUnavailableError(f"ledger unavailable: {self.problem}")
+
+    def _refused(self, error: sqlite3.Error) -> LedgerError:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code & _CODE_MASK == sqlite3.SQLITE_BUSY:
+            return LedgerError("another program holds the ledger for writing: end it")
+        self.problem = f"{error} ({getattr(error, 'sqlite_errorname', 'no code')})"
+        return LedgerUnavailableError(f"ledger unavailable: {self.problem}; nothing was promised")
+
+    def _go_back(self) -> None:
+        """Forget what is not durable; when that is not known, accept nothing any more."""
+        self.standing.tree.cut(self.size)
+        self.standing.head = self.head
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self.problem = self.problem or str(error)
+
+
+def _data_of(body: bytes) -> bytes:
+    return bytes(msgspec.json.decode(body, type=_Data).data)
