@@ -36,7 +36,7 @@ def main() -> None:
     low, middle, high = statistics.quantiles([ours / bare for ours, bare in pairs], n=4)
     verdict = "kept" if middle <= AIM else "MISSED"
     print(
-        f"{'ratio':<16} {middle:7.2f}      middle half {low:.2f} to {high:.2f}, aim <= {AIM:g}: {verdict}"
+        f"{'ratio':<16} {middle:7.2f}      middle half {low:.2f} to {high:.2f}, aim {AIM:g}: {verdict}"
     )
 
 
