@@ -1,0 +1,115 @@
+"""Evidence in a series of signed log-ratios: the sign-flip mixture e-process.
+
+When a candidate equals its champion, the coin makes each value as likely as its opposite,
+whatever the noise. Then every factor 1 + tanh(scale * value) has the mean 1 and so has
+their running product, so that the product passes 1/alpha with a chance of at most alpha,
+however often it is looked at. Source: the design page on judging, 3.2.
+
+Units: values are natural logarithms of ratios, positive is better.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+SCALES: Final = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
+"""The lambdas of the mixture (judging, 3.2): steps of 4 % down to 0.06 % saturate a factor."""
+SIGN_STAKE: Final = 0.98
+"""What the eighth part of the mixture stakes on the sign alone (judging, 3.2)."""
+BOUND_EVIDENCE: Final = math.log(40.0)
+"""ln E at which a bound is excluded: 2.5 % on each side (judging, 3.2)."""
+BOUND_RANGE: Final = 3.0
+"""Bounds are looked for in [-3, 3] (judging, 3.2)."""
+BOUND_STEP: Final = 1e-6
+"""And to this precision (judging, 3.2)."""
+TRIMMED_PART: Final = 5
+"""One value in five is dropped at each end (judging, 3.2: 20 % trimmed mean)."""
+KEPT_SHARE: Final = 0.6
+"""What a 20 % trimmed mean keeps, the divisor of its standard error (judging, 3.2)."""
+
+_LN2: Final = math.log(2.0)
+_WEIGHT: Final = -math.log(len(SCALES) + 1.0)
+
+
+def ln_evidence(values: Sequence[float]) -> float:
+    """Return ln E of the values: above 0 they lean to the positive side.
+
+    Args:
+        values: signed log-ratios in block order.
+    """
+    logs = [sum(_ln_one_plus_tanh(scale * value) for value in values) for scale in SCALES]
+    logs.append(sum(math.log1p(SIGN_STAKE * _sign(value)) for value in values))
+    return _WEIGHT + _ln_sum_exp(logs)
+
+
+def ln_evidence_above(values: Sequence[float], bound: float) -> float:
+    """Return ln E of (value - bound): evidence that the values lie above the bound."""
+    return ln_evidence([value - bound for value in values])
+
+
+def ln_evidence_below(values: Sequence[float], bound: float) -> float:
+    """Return ln E of (bound - value): evidence that the values lie below the bound."""
+    return ln_evidence([bound - value for value in values])
+
+
+def largest_ln_evidence(blocks: int) -> float:
+    """Return the ln E that so many blocks reach at most: every factor at its limit."""
+    limits = [blocks * _LN2] * len(SCALES) + [blocks * math.log1p(SIGN_STAKE)]
+    return _WEIGHT + _ln_sum_exp(limits)
+
+
+def trimmed_mean(values: Sequence[float]) -> float:
+    """Return the 20 % trimmed mean of at least one value."""
+    dropped = len(values) // TRIMMED_PART
+    kept = sorted(values)[dropped : len(values) - dropped]
+    return math.fsum(kept) / len(kept)
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of the trimmed mean (winsorised), None below two values."""
+    count = len(values)
+    if count < 2:  # noqa: PLR2004 - one value has no spread
+        return None
+    dropped = count // TRIMMED_PART
+    ordered = sorted(values)
+    low, high = ordered[dropped], ordered[count - 1 - dropped]
+    pulled = [min(max(value, low), high) for value in ordered]
+    mean = math.fsum(pulled) / count
+    variance = math.fsum((value - mean) ** 2 for value in pulled) / (count - 1)
+    return math.sqrt(variance) / (KEPT_SHARE * math.sqrt(count))
+
+
+def lower_bound(values: Sequence[float]) -> float | None:
+    """Return the largest m that the values exceed with E >= 40, None where no m does."""
+    if ln_evidence_above(values, -BOUND_RANGE) < BOUND_EVIDENCE:
+        return None
+    shown, open_ = -BOUND_RANGE, BOUND_RANGE
+    while open_ - shown > BOUND_STEP:
+        middle = (shown + open_) / 2.0
+        if ln_evidence_above(values, middle) >= BOUND_EVIDENCE:
+            shown = middle
+        else:
+            open_ = middle
+    return shown
+
+
+def upper_bound(values: Sequence[float]) -> float | None:
+    """Return the smallest m that exceeds the values with E >= 40, None where no m does."""
+    mirrored = lower_bound([-value for value in values])
+    return None if mirrored is None else -mirrored
+
+
+def _ln_one_plus_tanh(z: float) -> float:
+    # tanh itself rounds to -1 from z = -19 on, and ln 0 is no number.
+    if z >= 0.0:
+        return _LN2 - math.log1p(math.exp(-2.0 * z))
+    return _LN2 + 2.0 * z - math.log1p(math.exp(2.0 * z))
+
+
+def _sign(value: float) -> float:
+    return float((value > 0.0) - (value < 0.0))
+
+
+def _ln_sum_exp(logs: Sequence[float]) -> float:
+    largest = max(logs)
+    return largest + math.log(math.fsum(math.exp(log - largest) for log in logs))
