@@ -1,0 +1,196 @@
+"""From a contract to the parameters of the rule, every default filled in.
+
+Also what makes a contract impossible: a stage that can't pass however good a candidate
+is. Source: the design page on judging, 3.2 and 3.3.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+
+from thermite.judge.verdict.evidence import largest_ln_evidence
+from thermite.schema.contract import (
+    CPU_MIN_EFFECT,
+    GPU_MIN_EFFECT,
+    Contract,
+    Guard,
+    Judging,
+    Objective,
+)
+from thermite.schema.kit import CheckMetric, Kit, Metric, RateMetric
+from thermite.schema.rule import ConstraintRule, GuardRule, MetricRule, RuleParameters
+
+_LN2: Final = math.log(2.0)
+
+
+def alpha_k(judging: Judging, k: int) -> float:
+    """Return the share of the campaign's alpha that attempt k may spend, k from 1."""
+    tranche = (k - 1) // judging.alpha_horizon
+    return judging.alpha_campaign * math.pow(2.0, -(tranche + 1)) / judging.alpha_horizon
+
+
+def ln_confirm_evidence(judging: Judging, k: int) -> float:
+    """Return the ln E that confirm asks of attempt k: ln(screen_alpha / alpha_k)."""
+    tranche = (k - 1) // judging.alpha_horizon
+    return _ln_before_halving(judging) + (tranche + 1) * _LN2
+
+
+def rule_parameters(
+    contract: Contract, kit: Kit, target: str, *, order_effect: float = 0.0
+) -> RuleParameters:
+    """Return the parameters of the rule for a hill climb.
+
+    Args:
+        target: the rig's, e.g. `cpu`; it decides the default of min_effect and of reset.
+        order_effect: of the rig's newest selftest, a log-ratio.
+
+    Raises:
+        ValueError: the contract has no objective or names what the kit lacks. The fit with
+            the kit is checked when the contract is assigned, so this is a bug of ours.
+    """
+    objective = _objective(contract)
+    judging = contract.judging
+    named = _named_metrics(contract, objective)
+    return RuleParameters(
+        target=target,
+        primary=objective.primary,
+        min_effect=min_effect(objective, target),
+        cells=list(contract.cells),
+        weights=_weights(objective, contract.cells),
+        held_out_cells=list(contract.held_out_cells),
+        secondary=list(objective.secondary),
+        guards=_guard_rules(contract, objective),
+        constraints=[
+            ConstraintRule(metric=c.metric, min=c.min, max=c.max, cells=c.cells or contract.cells)
+            for c in contract.hard_constraints
+        ],
+        metrics={name: metric_rule(kit, name) for name in named},
+        order_effect=order_effect,
+        judging=_filled_in(judging, target),
+    )
+
+
+def min_effect(objective: Objective, target: str) -> float:
+    """Return the smallest gain worth a promotion, a fraction."""
+    if objective.min_effect is not None:
+        return objective.min_effect
+    return CPU_MIN_EFFECT if target == "cpu" else GPU_MIN_EFFECT
+
+
+def metric_rule(kit: Kit, name: str) -> MetricRule:
+    """Return how a metric of the kit is worked out in each of its cells."""
+    metric: Metric = kit.metrics[name]
+    if isinstance(metric, RateMetric):
+        work = {c: p[metric.work] for c, p in kit.cells.items() if metric.work in p}
+        return MetricRule(kind="rate", unit=metric.unit, field=None, work=work)
+    if isinstance(metric, CheckMetric):
+        return MetricRule(kind="check", unit=metric.unit, field=metric.field, work={})
+    return MetricRule(kind="time", unit=metric.unit, field=None, work={})
+
+
+def impossible_stages(judging: Judging, attempts: int) -> list[str]:
+    """Return why screen or confirm can never pass within so many attempts, empty when they can.
+
+    Args:
+        attempts: the budget's, from 1; each may take a fresh k once more.
+    """
+    problems = []
+    screen = _fewest_blocks(-math.log(judging.screen_alpha))
+    if judging.max_blocks < screen:
+        problems.append(
+            f"judging.max_blocks is {judging.max_blocks}, and a screen needs at least {screen}"
+            f" blocks to pass: set it to {screen}"
+        )
+    last = attempts * (1 + judging.infra_retries)
+    needed = _fewest_blocks(ln_confirm_evidence(judging, last))
+    if judging.confirm_max_blocks < needed:
+        most = _most_attempts(judging)
+        problems.append(
+            f"judging.confirm_max_blocks is {judging.confirm_max_blocks}, and attempt {last}"
+            f" needs at least {needed} blocks to be confirmed: set it to {needed}"
+            + (f", or plan at most {most} attempts" if most else "")
+        )
+    return problems
+
+
+def _ln_before_halving(judging: Judging) -> float:
+    # In logarithms, since 2^-(j+1) leaves the range of a float at absurd budgets.
+    spent = math.log(judging.alpha_campaign) - math.log(judging.alpha_horizon)
+    return math.log(judging.screen_alpha) - spent
+
+
+def _most_attempts(judging: Judging) -> int:
+    """Return the largest budget of attempts whose last one can still be confirmed."""
+    spare = largest_ln_evidence(judging.confirm_max_blocks) - _ln_before_halving(judging)
+    tranches = max(0, math.floor(spare / _LN2))
+    return tranches * judging.alpha_horizon // (1 + judging.infra_retries)
+
+
+def _fewest_blocks(ln_needed: float) -> int:
+    blocks = max(1, math.floor(ln_needed / _LN2))  # each block at most doubles E
+    while largest_ln_evidence(blocks) < ln_needed:
+        blocks += 1
+    return blocks
+
+
+def _objective(contract: Contract) -> Objective:
+    if contract.objective is None:
+        raise ValueError(f"contract {contract.name} is no hill climb: it has no objective")
+    return contract.objective
+
+
+def _named_metrics(contract: Contract, objective: Objective) -> list[str]:
+    names = [objective.primary.metric]
+    names += [secondary.metric for secondary in objective.secondary]
+    names += [guard.metric for guard in contract.guards]
+    names += [constraint.metric for constraint in contract.hard_constraints]
+    return list(dict.fromkeys(names))
+
+
+def _weights(objective: Objective, cells: list[str]) -> dict[str, float]:
+    given = objective.weights or {}
+    raw = {cell: given.get(cell, 1.0) for cell in cells}
+    total = math.fsum(raw.values())
+    return {cell: weight / total for cell, weight in raw.items()}
+
+
+def _guard_rules(contract: Contract, objective: Objective) -> list[GuardRule]:
+    rules = []
+    for place, guard in enumerate(contract.guards):
+        rules += _one_guard(guard, f"guard {place + 1}", contract.cells)
+    loss = contract.judging.cell_allowed_loss
+    if loss is not None:
+        primary = objective.primary
+        rules += [
+            GuardRule(
+                name=f"{primary.metric} in {cell}",
+                metric=primary.metric,
+                direction=primary.direction,
+                allowed_loss=loss,
+                cells=[cell],
+            )
+            for cell in contract.cells
+        ]
+    return rules
+
+
+def _one_guard(guard: Guard, name: str, all_cells: list[str]) -> list[GuardRule]:
+    # Two guards may name one metric in different cells, so a guard's place is in its name.
+    cells = guard.cells or all_cells
+    groups = [[cell] for cell in cells] if guard.per_cell else [cells]
+    return [
+        GuardRule(
+            name=f"{name}: {guard.metric}" + (f" in {group[0]}" if guard.per_cell else ""),
+            metric=guard.metric,
+            direction=guard.direction,
+            allowed_loss=guard.allowed_loss,
+            cells=group,
+        )
+        for group in groups
+    ]
+
+
+def _filled_in(judging: Judging, target: str) -> Judging:
+    reset = judging.reset or ("spin" if target == "cpu" else "kernel")
+    return msgspec.structs.replace(judging, reset=reset)

@@ -1,0 +1,252 @@
+"""The rule `signflip-1`: what is decided after each counted block.
+
+Screen asks whether a candidate deserves fresh blocks, confirm whether it is promoted on
+them, the held-out cells included. At each block futility is looked at first, then what
+counts against the candidate, then passing, then the cap. Only confirm's blocks make the
+claim. Source: the design page on judging, 3.2 and 3.4.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from thermite.judge.verdict import evidence
+from thermite.judge.verdict.order_effect import SIGNIFICANT, Pair, order_effect
+from thermite.judge.verdict.params import ln_confirm_evidence
+from thermite.schema.contract import Direction
+from thermite.schema.rule import GuardRule, MeasuredBlock, RuleParameters
+from thermite.schema.strict import Strict
+from thermite.schema.verdict import Action, JudgeStage
+
+LN_REGRESSED: Final = math.log(20.0)
+"""ln E of -D from which a candidate that is not better counts as slower (judging, 3.2)."""
+RE_ANCHOR_BLOCKS: Final = 20
+"""Blocks of a re-anchor (judging, 3.2)."""
+HELD_OUT: Final = "held-out cells"
+"""The name of the held-out cells' series among the guards of a decision."""
+
+
+class Ruling(Strict):
+    """What was decided after n counted blocks of a stage, and what it rests on.
+
+    t, se, lcb and ucb are log-ratios; result: the verdict that a stop leads to, or the
+    reason of a hold; None while it goes on, and when screen passes.
+    """
+
+    n: int
+    ln_e: float
+    ln_e_futility: float | None
+    t: float
+    se: float | None
+    lcb: float | None
+    ucb: float | None
+    guards: dict[str, float]
+    action: Action
+    result: str | None
+
+
+class _Kept(Strict):
+    """ln E that a guarded series stays within its allowed loss, and that it does not."""
+
+    name: str
+    kept: float
+    lost: float
+
+
+class _Series:
+    """D of a stage so far, with the figures that its decision needs."""
+
+    def __init__(
+        self, stage: JudgeStage, blocks: Sequence[MeasuredBlock], p: RuleParameters
+    ) -> None:
+        self.d = [stage_d(stage, block, p) for block in blocks]
+        self.n = len(self.d)
+        self.mu = math.log1p(p.min_effect)
+        self.ln_e = evidence.ln_evidence(self.d)
+        self.ln_e_futility = evidence.ln_evidence_below(self.d, self.mu)
+        self.t = evidence.trimmed_mean(self.d)
+        self.se = evidence.standard_error(self.d)
+
+    def is_futile(self, beta: float) -> bool:
+        out_of_reach = self.se is not None and self.t + self.se < self.mu
+        return self.ln_e_futility >= -math.log(beta) or out_of_reach
+
+    def is_regressed(self) -> bool:
+        return evidence.ln_evidence([-d for d in self.d]) >= LN_REGRESSED
+
+    def ruling(self, action: Action, result: str | None, guards: Sequence[_Kept] = ()) -> Ruling:
+        # Bounds cost 2 ms at 40 blocks, so only a stage's last decision has them (3.2).
+        last = action != "continue"
+        return Ruling(
+            n=self.n,
+            ln_e=self.ln_e,
+            ln_e_futility=self.ln_e_futility,
+            t=self.t,
+            se=self.se,
+            lcb=evidence.lower_bound(self.d) if last else None,
+            ucb=evidence.upper_bound(self.d) if last else None,
+            guards=_recorded(guards),
+            action=action,
+            result=result,
+        )
+
+
+def signed(block: MeasuredBlock, metric: str, direction: Direction, cell: str) -> float:
+    """Return the log-ratio of a metric in a cell, positive when the candidate is better."""
+    ratio = block.ln_ratio[metric][cell]
+    return ratio if direction == "max" else -ratio
+
+
+def cell_d(block: MeasuredBlock, cell: str, p: RuleParameters) -> float:
+    """Return d of the primary metric in one cell of a block."""
+    return signed(block, p.primary.metric, p.primary.direction, cell)
+
+
+def stage_d(stage: JudgeStage, block: MeasuredBlock, p: RuleParameters) -> float:
+    """Return D of a block: cells by weight, with the held-out cells where a stage has them."""
+    visible = math.fsum(p.weights[cell] * cell_d(block, cell, p) for cell in p.cells)
+    if stage not in {"confirm", "re_anchor"} or not p.held_out_cells:
+        return visible
+    share = p.judging.held_out_weight
+    return (1.0 - share) * visible + share * held_out_d(block, p)
+
+
+def held_out_d(block: MeasuredBlock, p: RuleParameters) -> float:
+    """Return the plain mean of d over the held-out cells of a block."""
+    return math.fsum(cell_d(block, cell, p) for cell in p.held_out_cells) / len(p.held_out_cells)
+
+
+def stage_cells(stage: JudgeStage, p: RuleParameters) -> list[str]:
+    """Return the cells that a block of the stage measures."""
+    held_out = p.held_out_cells if stage in {"confirm", "re_anchor"} else []
+    return [*p.cells, *held_out]
+
+
+def decide_screen(
+    blocks: Sequence[MeasuredBlock], p: RuleParameters, *, spent_s: float = 0.0
+) -> Ruling:
+    """Decide after the newest counted block of screen.
+
+    Args:
+        blocks: the counted blocks of screen in order, at least one.
+        spent_s: judge time of the attempt so far, seconds, from its records.
+    """
+    series, judging = _Series("screen", blocks, p), p.judging
+    guards = _guards(blocks, p)
+    enough = series.n >= judging.min_blocks
+    not_better = "regressed" if series.is_regressed() else "not_better"
+    if enough and series.is_futile(judging.futility_beta):
+        return series.ruling("stop", not_better, guards)
+    if _is_lost(guards, p):
+        return series.ruling("stop", "guard_failed", guards)
+    if enough and series.ln_e >= -math.log(judging.screen_alpha) and series.t >= series.mu:
+        return series.ruling("pass", None, guards)
+    if series.n >= judging.max_blocks or _is_spent(spent_s, p):
+        return series.ruling("stop", not_better, guards)
+    return series.ruling("continue", None, guards)
+
+
+def decide_confirm(
+    screen: Sequence[MeasuredBlock],
+    blocks: Sequence[MeasuredBlock],
+    p: RuleParameters,
+    k: int,
+    *,
+    spent_s: float = 0.0,
+) -> Ruling:
+    """Decide after the newest counted block of confirm.
+
+    Args:
+        screen: the counted blocks of screen; only the check of the order looks at them.
+        blocks: the counted blocks of confirm in order, at least one.
+        k: the attempt's index, which sets the evidence that is asked for.
+        spent_s: judge time of the attempt so far, seconds, from its records.
+    """
+    series, judging = _Series("confirm", blocks, p), p.judging
+    guards, held_out = _guards(blocks, p), _held_out(blocks, p)
+    all_guards = [*guards, *held_out]
+    enough = series.n >= judging.confirm_min_blocks
+    if enough and series.is_futile(judging.confirm_beta):
+        return series.ruling("stop", "not_confirmed", all_guards)
+    if _is_lost(held_out, p):
+        return series.ruling("stop", "overfit", all_guards)
+    if _is_lost(guards, p):
+        return series.ruling("stop", "guard_failed", all_guards)
+    shown = series.ln_e >= ln_confirm_evidence(judging, k) and series.t >= series.mu
+    if enough and shown and _all_kept(all_guards, p):
+        hold = _hold(series.t, [*screen, *blocks], p)
+        return series.ruling("hold" if hold else "pass", hold or "promoted", all_guards)
+    if series.n >= judging.confirm_max_blocks or _is_spent(spent_s, p):
+        return series.ruling("stop", "not_confirmed", all_guards)
+    return series.ruling("continue", None, all_guards)
+
+
+def decide_re_anchor(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> Ruling:
+    """Decide after the newest counted block of a re-anchor: it only ever ends at its number."""
+    series = _Series("re_anchor", blocks, p)
+    return series.ruling("stop" if series.n >= RE_ANCHOR_BLOCKS else "continue", None)
+
+
+def _guards(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]:
+    return [
+        _weigh(guard.name, [_guard_value(block, guard) for block in blocks], guard.allowed_loss)
+        for guard in p.guards
+    ]
+
+
+def _guard_value(block: MeasuredBlock, guard: GuardRule) -> float:
+    values = [signed(block, guard.metric, guard.direction, cell) for cell in guard.cells]
+    return math.fsum(values) / len(values)
+
+
+def _held_out(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]:
+    if not p.held_out_cells:
+        return []
+    series = [held_out_d(block, p) for block in blocks]
+    return [_weigh(HELD_OUT, series, p.judging.held_out_allowed_loss)]
+
+
+def _weigh(name: str, series: Sequence[float], allowed_loss: float) -> _Kept:
+    nu = -math.log1p(-allowed_loss)
+    return _Kept(
+        name=name,
+        kept=evidence.ln_evidence_above(series, -nu),
+        lost=evidence.ln_evidence_below(series, -nu),
+    )
+
+
+def _recorded(guards: Sequence[_Kept]) -> dict[str, float]:
+    kept = {guard.name: guard.kept for guard in guards}
+    return kept | {f"{guard.name}, lost": guard.lost for guard in guards}
+
+
+def _is_lost(guards: Sequence[_Kept], p: RuleParameters) -> bool:
+    return any(guard.lost >= -math.log(p.judging.guard_alpha) for guard in guards)
+
+
+def _all_kept(guards: Sequence[_Kept], p: RuleParameters) -> bool:
+    return all(guard.kept >= -math.log(p.judging.guard_alpha) for guard in guards)
+
+
+def _is_spent(spent_s: float, p: RuleParameters) -> bool:
+    return p.judging.max_judge_s is not None and spent_s >= p.judging.max_judge_s
+
+
+def _hold(claim: float, blocks: Sequence[MeasuredBlock], p: RuleParameters) -> str | None:
+    """Return why a promotion must wait for a person: `carry_over`, `suspect_gain` or None."""
+    found = order_effect(order_pairs(blocks, p))
+    if found is not None:
+        apart, chance = found
+        most = max(math.log1p(p.min_effect), 2.0 * abs(p.order_effect))
+        if abs(apart) > most and chance < SIGNIFICANT:
+            return "carry_over"
+    return "suspect_gain" if claim > math.log(p.judging.suspect_gain) else None
+
+
+def order_pairs(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[Pair]:
+    """Return every counted (block, cell) pair with the order in which its arms ran."""
+    return [
+        Pair(cell=cell, d=cell_d(block, cell, p), champion_first=first)
+        for block in blocks
+        for cell, first in block.champion_first.items()
+    ]
