@@ -107,7 +107,13 @@ def decision(
     n: int | None, stage: str = "confirm", action: str = "pass", t: float = 0.5
 ) -> e.Decision:
     fields = {"attempt": n, "tries": 1, "stage": stage, "n": 10, "lnE": 9.0, "T": t, "se": 0.01}
-    more = {"lnE_futility": None, "lcb": None, "ucb": 0.5, "guards": {}, "rule": "signflip-1"}
+    more: dict[str, object] = {
+        "lnE_futility": None,
+        "lcb": None,
+        "ucb": 0.5,
+        "guards": {},
+        "rule": "signflip-1",
+    }
     return msgspec.convert({**fields, **more, "action": action}, e.Decision)
 
 
@@ -248,6 +254,8 @@ def test_the_end_tells_the_re_anchors_gain_and_reveals_the_coin() -> None:
     state = state_of([*JUDGED, verdict(1, "promoted"), promoted, again])
     end = hill_climb.the_end(state.assignments[A], "stopped", bytes(32))
     assert end.gain == pytest.approx(0.2840254)
-    assert end.interval == (None, pytest.approx(0.6487213))
+    assert end.interval is not None
+    assert end.interval[0] is None
+    assert end.interval[1] == pytest.approx(0.6487213)
     assert end.order_seed == "0" * 64
     assert hill_climb.re_anchor_due(state.assignments[A], ending=True) is None

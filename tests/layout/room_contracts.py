@@ -31,7 +31,7 @@ def is_there(room: ModuleExpression, graph: ImportGraph) -> bool:
 class ForbiddenRoom(ForbiddenContract):
     """No room of the first list imports one of the second, not even through others."""
 
-    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001 - its signature
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Check the rooms that are there."""
         leave_out_missing(self, "source_modules", graph)
         leave_out_missing(self, "forbidden_modules", graph)
@@ -41,7 +41,7 @@ class ForbiddenRoom(ForbiddenContract):
 class LayersOfRoom(LayersContract):
     """The parts of one room, each knowing only those below it."""
 
-    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001 - its signature
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Check the room when it is there."""
         leave_out_missing(self, "containers", graph)
         return super().check(graph, verbose)
@@ -50,7 +50,7 @@ class LayersOfRoom(LayersContract):
 class ProtectedRoom(ProtectedContract):
     """Only the allowed importers import the protected rooms."""
 
-    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:  # noqa: FBT001 - its signature
+    def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         """Check the rooms that are there."""
         leave_out_missing(self, "protected_modules", graph)
         return super().check(graph, verbose)
