@@ -53,15 +53,11 @@ def value(
             return _checked(str(rule.field), fields)
 
 
-def problem(name: str, found: float, target: str) -> str | None:
-    """Return why the target's driver refuses a value, None when it believes it."""
+def problem(name: str, found: float) -> str | None:
+    """Return why a value can't be believed or compared, None when it can (K-054, K-057, K-058)."""
     if not math.isfinite(found):
         return f"{name} is not finite"
-    # A rate of tiny work underflows to 0; the cpu driver's own rule is finiteness, and
-    # every value must be above zero to be compared as a ratio (K-054, K-058).
-    if found <= 0.0:
-        return f"{name} is {shortest_decimal(found)} and not above zero on target {target}"
-    return None
+    return None if found > 0.0 else f"{name} is {shortest_decimal(found)}, not above zero"
 
 
 def _rate(name: str, work: CellValue | None, seconds: float) -> float:

@@ -17,7 +17,7 @@ NOTHING: Final = "nothing"
 
 def printed_numbers(result: Mapping[str, object]) -> dict[str, str]:
     """Return the result's numbers by their field, as decimal text that loses nothing."""
-    found = {}
+    found: dict[str, str] = {}
     for name, value in result.items():
         if is_number(value) and len(found) < MOST_FIELDS:
             found[name] = _decimal_text(value)
