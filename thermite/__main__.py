@@ -1,4 +1,4 @@
-"""`python -m thermite`: the same as the console script."""
+"""`python -m thermite`: the same as the command `thermite`."""
 
 from thermite.cli.root import main
 

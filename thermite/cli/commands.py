@@ -14,5 +14,9 @@ class Subcommand(NamedTuple):
     about: str
 
 
-COMMANDS: Final[dict[str, Subcommand]] = {}
+COMMANDS: Final[dict[str, Subcommand]] = {
+    "watch": Subcommand("thermite.cli.watch", "a rig's campaign as it runs"),
+    "status": Subcommand("thermite.cli.status", "where a rig's campaigns stand"),
+    "verdicts": Subcommand("thermite.cli.verdicts", "what the judge said of each attempt"),
+}
 """In the order in which a newcomer needs them; `thermite --help` keeps it."""

@@ -1,0 +1,34 @@
+"""A ledger that grows, as a command sees it: event after event, with the state so far."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from thermite.campaign.fold import fold
+from thermite.campaign.state import State
+from thermite.ledger.replay import Recorded, recorded
+
+PAUSE_S: Final = 0.2
+"""How often a growing ledger is looked at (our figure: a person sees no delay)."""
+
+
+class Follower:
+    """Reads a ledger from event 1 on, and goes on as it grows; state is what it means so far."""
+
+    def __init__(self, ledger: Path) -> None:
+        self.ledger = ledger
+        self.state = State()
+
+    def new(self) -> Iterator[Recorded]:
+        """Yield the events that came since the last call; the state has folded each."""
+        if not self.ledger.exists():
+            return
+        for row in recorded(self.ledger, self.state.seq):
+            if row.event is not None:
+                fold(self.state, row.seq, row.event)
+            yield row
+
+    def wait(self) -> None:
+        """Let the ledger grow for a moment."""
+        time.sleep(PAUSE_S)

@@ -1,0 +1,37 @@
+"""Where a command finds a rig's ledger: `--state`, `--ledger`, or THERMITE_STATE."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from thermite.cli.exits import CommandEnds, Exit
+
+STATE_VARIABLE: Final = "THERMITE_STATE"
+
+
+def ledger_of(state: Path | None, ledger: Path | None) -> Path:
+    """Return the ledger that a command is about.
+
+    Raises:
+        CommandEnds: neither option nor variable names one (usage).
+    """
+    if ledger is not None:
+        return ledger
+    named = state if state is not None else os.environ.get(STATE_VARIABLE)
+    if not named:
+        raise CommandEnds(
+            Exit.USAGE, f"which rig? give --state DIR or --ledger FILE, or set {STATE_VARIABLE}"
+        )
+    return Path(named) / "ledger.db"
+
+
+def existing_ledger(state: Path | None, ledger: Path | None) -> Path:
+    """Return the ledger that a command is about, which must exist.
+
+    Raises:
+        CommandEnds: there is none.
+    """
+    found = ledger_of(state, ledger)
+    if not found.is_file():
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}")
+    return found

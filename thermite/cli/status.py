@@ -1,0 +1,32 @@
+"""`thermite status`: where the rig's campaigns stand, from its ledger."""
+
+from pathlib import Path
+
+import click
+
+from thermite.cli.follow import Follower
+from thermite.cli.output import Output, with_output
+from thermite.cli.places import existing_ledger
+from thermite.report import campaign as report
+
+
+@click.command(
+    "status", epilog="Example: thermite status --state /var/lib/thermite", short_help="snapshot"
+)
+@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@with_output
+def command(output: Output, state: Path | None, ledger: Path | None) -> None:
+    """Show the rig and its campaigns, as the ledger has them now."""
+    path = existing_ledger(state, ledger)
+    follower = Follower(path)
+    for _ in follower.new():
+        pass
+    told = report.status(follower.state, wal_bytes=_size(path.with_name(path.name + "-wal")))
+    output.document(told)
+    for line in report.status_lines(told):
+        output.result(line)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,35 @@
+"""`thermite verdicts`: every attempt, its verdict, its reason and its gain."""
+
+from pathlib import Path
+
+import click
+
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.follow import Follower
+from thermite.cli.output import Output, with_output
+from thermite.cli.places import existing_ledger
+from thermite.cli.table import print_rows
+from thermite.report import campaign as report
+
+
+@click.command("verdicts", epilog="Example: thermite verdicts --state thermite-demo/rig")
+@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.option("--assignment", help="Its id, or the first digits of it; else the newest.")
+@with_output
+def command(
+    output: Output, state: Path | None, ledger: Path | None, assignment: str | None
+) -> None:
+    """Show what the judge said of each attempt."""
+    follower = Follower(existing_ledger(state, ledger))
+    for _ in follower.new():
+        pass
+    wanted = assignment or ""
+    found = [a for a in follower.state.assignments.values() if a.id.startswith(wanted)]
+    if not found:
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no assignment {wanted or 'yet'}")
+    newest = found[-1]
+    rows = report.rows(newest)
+    output.document({"assignment": newest.id, "attempts": rows})
+    print_rows(output, rows)
+    output.result(report.headline(newest))

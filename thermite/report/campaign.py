@@ -1,0 +1,201 @@
+"""One campaign as rows and words: each attempt, its verdict, its reason, its gain."""
+
+from typing import Final
+
+from thermite.campaign import hill_climb
+from thermite.campaign.state import Assignment, Attempt, State
+from thermite.schema.event import Interval
+from thermite.schema.strict import Strict
+
+IN_WORDS: Final[dict[str, str]] = {
+    "promoted": "faster, confirmed on fresh blocks and held-out cells: the new champion",
+    "not_better": "no gain worth a promotion was shown",
+    "regressed": "slower than the champion",
+    "not_confirmed": "looked better, and fresh blocks did not confirm it",
+    "overfit": "better on what the agents saw, worse on what they did not",
+    "guard_failed": "better, at the price of something that must not get worse",
+    "constraint_failed": "breaks a hard bound",
+    "invalid": "wrong, or could not be built",
+    "crash_candidate": "crashed, or went over a limit",
+    "crash_infra": "the rig or the kit failed: never the candidate's fault",
+    "noisy_rig": "the rig was disturbed too often to say",
+    "duplicate": "the same content was judged before",
+    "suspect": "a person rejected it",
+    "cancelled": "the campaign was stopped",
+    "refused": "no candidate was made of it",
+    "no_change": "nothing was changed",
+    "killed": "cut off by the rig's end; offered again",
+}
+SHOWN_REASON: Final = 160
+"""Characters of a reason in a table row (our figure; `--json` has it whole)."""
+
+
+class Row(Strict):
+    """One attempt: name is its proposal, or its number; gain and interval are fractions."""
+
+    attempt: int
+    name: str
+    verdict: str
+    words: str
+    reasons: list[str]
+    gain: float | None
+    interval: Interval | None
+    marks: list[str]
+
+
+def rows(assignment: Assignment) -> list[Row]:
+    """Return one row for each attempt, in order."""
+    return [row(number, attempt) for number, attempt in assignment.attempts.items()]
+
+
+def row(number: int, attempt: Attempt) -> Row:
+    """Return the row of one attempt."""
+    verdict = attempt.verdict
+    kind = attempt.result or attempt.status
+    return Row(
+        attempt=number,
+        name=attempt.started.proposal or f"attempt {number}",
+        verdict=kind,
+        words=IN_WORDS.get(kind, kind),
+        reasons=list(verdict.reasons) if verdict is not None else [],
+        gain=verdict.gain if verdict is not None else None,
+        interval=verdict.interval if verdict is not None else None,
+        marks=list(verdict.marks) if verdict is not None else [],
+    )
+
+
+def percent(fraction: float | None) -> str:
+    """Return a fraction as per cent with its sign, or a dash."""
+    return "–" if fraction is None else f"{100 * fraction:+.1f} %"
+
+
+def span(interval: Interval | None) -> str:
+    """Return an interval as per cent, e.g. `[+41.0 %, +44.2 %]`, or nothing."""
+    if interval is None:
+        return ""
+    low, high = interval
+    return f"[{percent(low)}, {percent(high)}]"
+
+
+def short(reasons: list[str]) -> str:
+    """Return the reasons on one line, shortened for a table."""
+    text = " ".join("; ".join(reasons).split())
+    return text if len(text) <= SHOWN_REASON else f"{text[: SHOWN_REASON - 1]}…"
+
+
+def headline(assignment: Assignment) -> str:
+    """Return what the campaign came to, in one sentence."""
+    count = len(assignment.promotions)
+    start, champion = assignment.project.commit[:12], assignment.champion[:12]
+    if count == 0:
+        return f"no candidate was promoted; the champion is still {start}"
+    gain = assignment.gain
+    told = f"{count} promotion{'s' if count > 1 else ''}; champion {champion}"
+    if gain is None:
+        return f"{told}; its gain over {start} was not measured again"
+    return f"{told}; measured again {percent(gain)} {span(assignment.interval)} over {start}"
+
+
+def isolation_sentence(state: State) -> str:
+    """Return in words what kept candidates apart on this rig (isolation, 4.2)."""
+    probe = state.isolation
+    if probe is None:
+        return "isolation: not probed"
+    if probe.level != "none":
+        return f"isolation: {probe.level} – stages ran as users of their own"
+    if any(f.startswith("landlock") for f in probe.features):
+        return (
+            "isolation: none + landlock – the candidate ran as the judge's own user, and"
+            " Landlock kept it from kit, ledger and keys"
+        )
+    return "isolation: none – the candidate ran as the judge's own user and could read the kit"
+
+
+def no_held_out_warning(assignment: Assignment) -> str | None:
+    """Return the warning that a contract without held-out cells earns, or None."""
+    if assignment.contract.held_out_cells:
+        return None
+    return "no held-out cells: this gain is only shown on what the agents saw"
+
+
+def verdict_counts(assignment: Assignment) -> dict[str, int]:
+    """Return how many attempts ended with each result."""
+    counts: dict[str, int] = {}
+    for attempt in assignment.attempts.values():
+        if attempt.result is not None:
+            counts[attempt.result] = counts.get(attempt.result, 0) + 1
+    return counts
+
+
+def progress(assignment: Assignment) -> str:
+    """Return where a running campaign stands, in one line."""
+    running = [a for a in assignment.attempts.values() if a.status not in ("ended", "held")]
+    if not running:
+        anchor = hill_climb.re_anchor_due(assignment, ending=True)
+        if anchor is not None and assignment.re_anchors:
+            return "measuring the champion against the start once more"
+        return f"{assignment.status}; {hill_climb.counted_attempts(assignment)} attempts"
+    attempt = running[-1]
+    name = attempt.started.proposal or str(attempt.started.attempt)
+    return f"attempt {attempt.started.attempt} ({name}): {attempt.status}"
+
+
+def status(state: State, *, wal_bytes: int) -> dict[str, object]:
+    """Return the rig and its campaigns as plain values.
+
+    Args:
+        wal_bytes: size of the ledger's write-ahead log, bytes.
+    """
+    opened, probe, selftest = state.opened, state.isolation, state.selftest
+    return {
+        "rig": opened.rig if opened is not None else None,
+        "ledger": opened.ledger if opened is not None else None,
+        "target": opened.target if opened is not None else None,
+        "events": state.seq,
+        "wal_bytes": wal_bytes,
+        "isolation": probe.level if probe is not None else None,
+        "isolation_in_words": isolation_sentence(state),
+        "gaps": list(probe.gaps) if probe is not None else [],
+        "grade": selftest.grade if selftest is not None else None,
+        "sees": selftest.sees if selftest is not None else None,
+        "trusted_keys": [key.id for key in state.trust if key.revoked_since is None],
+        "refused_commands": state.refused,
+        "assignments": [_assignment_status(a) for a in state.assignments.values()],
+    }
+
+
+def _assignment_status(assignment: Assignment) -> dict[str, object]:
+    return {
+        "id": assignment.id,
+        "name": assignment.contract.name,
+        "kind": assignment.contract.campaign,
+        "status": assignment.status,
+        "reason": assignment.end_reason,
+        "now": progress(assignment),
+        "attempts": hill_climb.counted_attempts(assignment),
+        "budget": assignment.contract.budget.attempts,
+        "verdicts": verdict_counts(assignment),
+        "champion": assignment.champion,
+        "gain": assignment.gain,
+        "interval": assignment.interval,
+    }
+
+
+def status_lines(told: dict[str, object]) -> list[str]:
+    """Return a status for a person, one line each."""
+    rig = f"rig {told['rig']}  target {told['target']}  events {told['events']}"
+    lines = [
+        f"{rig}  write-ahead log {told['wal_bytes']} bytes",
+        str(told["isolation_in_words"]),
+        f"selftest: {told['grade'] or 'not run yet'}",
+    ]
+    assignments = told["assignments"]
+    if isinstance(assignments, list):
+        for one in assignments:
+            counts = ", ".join(f"{n} {kind}" for kind, n in one["verdicts"].items())
+            lines.append(
+                f"{one['id'][:12]}  {one['name']} ({one['kind']})  {one['status']}"
+                f"  {one['attempts']} of {one['budget']} attempts  {counts or 'no verdict yet'}"
+            )
+            lines.append(f"              {one['reason'] or one['now']}")
+    return lines

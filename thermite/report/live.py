@@ -1,0 +1,104 @@
+"""What a person wants to see of an event as it happens, in one line; None: nothing. PURE."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+from thermite.campaign.state import State
+from thermite.report.campaign import IN_WORDS, percent, short, span
+from thermite.schema import event as e
+
+
+def line(state: State, event: e.Event) -> str | None:
+    """Return an event for a person, or None when it is a detail."""
+    tell = _TOLD.get(type(event.data))
+    return None if tell is None else tell(state, event, event.data)
+
+
+def is_over(event: e.Event, until: str | None) -> bool:
+    """Return whether this event is the one that was waited for."""
+    wanted = {"promoted": e.ChampionPromoted, "ended": e.AssignmentEnded}.get(until or "")
+    return wanted is not None and isinstance(event.data, wanted)
+
+
+def _name(state: State, event: e.Event, number: int | None) -> str:
+    assignment = state.assignments.get(event.assignment or "")
+    if assignment is None or number is None or number not in assignment.attempts:
+        return "champion" if number is None else f"attempt {number}"
+    return assignment.attempts[number].started.proposal or f"attempt {number}"
+
+
+def _opened(_: State, __: e.Event, data: e.LedgerOpened) -> str:
+    return f"ledger {data.ledger} of rig {data.rig} opened, target {data.target}"
+
+
+def _isolation(_: State, __: e.Event, data: e.IsolationProbe) -> str:
+    gaps = f", gaps: {', '.join(data.gaps)}" if data.gaps else ""
+    return f"isolation {data.level} ({', '.join(data.features)}{gaps})"
+
+
+def _accepted(_: State, __: e.Event, data: e.CommandAccepted) -> str:
+    return f"{data.type} accepted, signed by {data.issuer[:12]}"
+
+
+def _refused(_: State, __: e.Event, data: e.CommandRefused) -> str:
+    return f"a command was refused: {data.code} ({data.name})"
+
+
+def _created(_: State, event: e.Event, data: e.AssignmentCreated) -> str:
+    kit = data.kit.repo if data.kit is not None else "no kit"
+    return f"assignment {event.assignment} created: {data.project.repo} with {kit}"
+
+
+def _selftest(_: State, __: e.Event, data: e.RigSelftest) -> str:
+    spread = data.figures.get("robust_sd")
+    told = "" if spread is None else f", spread of equal arms {100 * spread:.2f} %"
+    return f"selftest: this rig is {data.grade}{told}"
+
+
+def _started(state: State, event: e.Event, data: e.AttemptStarted) -> str:
+    return f"{_name(state, event, data.attempt)}: attempt {data.attempt} on {data.base[:12]}"
+
+
+def _candidate_refused(state: State, event: e.Event, data: e.CandidateRefused) -> str:
+    paths = f": {', '.join(data.paths)}" if data.paths else ""
+    return f"{_name(state, event, data.attempt)}: refused, {data.reason}{paths}"
+
+
+def _decision(state: State, event: e.Event, data: e.Decision) -> str | None:
+    if data.action == "continue":
+        return None
+    words = f"{data.stage} {data.action} after {data.n} blocks"
+    told = f"ln E {data.lnE:.1f}, {percent(math.expm1(data.T))}"
+    return f"{_name(state, event, data.attempt)}: {words} ({told})"
+
+
+def _verdict(state: State, event: e.Event, data: e.Verdict) -> str:
+    gain = f" {percent(data.gain)} {span(data.interval)}" if data.gain is not None else ""
+    why = short(data.reasons) or IN_WORDS.get(data.verdict, "")
+    return f"{_name(state, event, data.attempt)}: {data.verdict}{gain}: {why}"
+
+
+def _promoted(_: State, __: e.Event, data: e.ChampionPromoted) -> str:
+    return f"champion is now {data.commit[:12]}, {percent(data.gain)} {span(data.interval)}"
+
+
+def _ended(_: State, __: e.Event, data: e.AssignmentEnded) -> str:
+    gain = f": {percent(data.gain)} {span(data.interval)} measured again" if data.gain else ""
+    return f"campaign ended ({data.reason}){gain}"
+
+
+_TOLD: Final[dict[type, Callable[[State, e.Event, Any], str | None]]] = {
+    e.LedgerOpened: _opened,
+    e.IsolationProbe: _isolation,
+    e.CommandAccepted: _accepted,
+    e.CommandRefused: _refused,
+    e.AssignmentCreated: _created,
+    e.RigSelftest: _selftest,
+    e.AttemptStarted: _started,
+    e.CandidateRefused: _candidate_refused,
+    e.Decision: _decision,
+    e.Verdict: _verdict,
+    e.ChampionPromoted: _promoted,
+    e.AssignmentEnded: _ended,
+}
