@@ -1,4 +1,4 @@
-"""`python -m thermite`: the same as the command `thermite`."""
+"""`python -m thermite`: the same as the console script."""
 
 from thermite.cli.root import main
 
