@@ -1,0 +1,167 @@
+"""The campaigns that run on this rig: one thread each, and one for each of its lanes.
+
+A campaign opens its lanes, tests the rig shortly, lets the lanes work, measures its champion
+once more against the start, and ends. A fault of ours, or a ledger that takes no more, ends
+the whole process: the spawner starts it again and the ledger says where to go on.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from thermite.campaign import hill_climb
+from thermite.campaign.state import Assignment
+from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
+from thermite.harness.book import Draft
+from thermite.harness.judge_job import Bench, Turn
+from thermite.harness.lane import Lane
+from thermite.harness.proposer import Backend, backend_for
+from thermite.harness.worker import Command
+from thermite.schema import event as e
+from thermite.schema.strict import Strict
+
+JOIN_S: Final = 30.0
+"""How long the end of the harness waits for its campaigns (our figure)."""
+
+
+class Campaigns:
+    """Everything that runs; `fatal` is called once when the process can't go on.
+
+    Args:
+        ended: called with an assignment's id when it has ended.
+    """
+
+    def __init__(
+        self, bench: Bench, ended: Callable[[str], None], fatal: Callable[[BaseException], None]
+    ) -> None:
+        self.bench, self.ended, self.fatal = bench, ended, fatal
+        self.stopping = threading.Event()
+        self._threads: dict[str, threading.Thread] = {}
+
+    def start(self, assignment: str) -> None:
+        """Begin, or go on with, one assignment."""
+        if assignment in self._threads:
+            return
+        thread = threading.Thread(target=self._run, args=(assignment,), name=assignment[:8])
+        self._threads[assignment] = thread
+        thread.start()
+
+    def resume(self) -> None:
+        """Go on with every assignment that has not ended."""
+        for assignment in list(self.bench.book.state.assignments.values()):
+            if assignment.status != "ended":
+                self.start(assignment.id)
+
+    def stop(self) -> None:
+        """Let running stages end, start nothing, and wait for the threads."""
+        self.stopping.set()
+        with self.bench.book.changed:
+            self.bench.book.changed.notify_all()
+        for thread in self._threads.values():
+            thread.join(JOIN_S)
+
+    def _run(self, assignment: str) -> None:
+        try:
+            Campaign(self.bench, assignment, self.stopping, self.fatal).run()
+        except (LedgerError, RuntimeError, OSError) as error:
+            self.fatal(error)
+            return
+        if not self.stopping.is_set():
+            self.ended(assignment)
+
+
+class Campaign:
+    """One assignment, from its first lane to its end."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        assignment: str,
+        stopping: threading.Event,
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.bench, self.id, self.stopping, self.fatal = bench, assignment, stopping, fatal
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment as the book has it now."""
+        return self.bench.book.state.assignments[self.id]
+
+    def run(self) -> None:
+        """Run to the end, or to the harness's stop."""
+        try:
+            reason = self._work()
+        except (ContractError, KitError, InfrastructureError) as error:
+            reason = f"infrastructure: {error}"
+        if not self.stopping.is_set():
+            self._end(reason)
+
+    def _work(self) -> str:
+        turn = Turn(self.bench, self.assignment, self._must_stop)
+        lanes = [self._lane(number, turn) for number in range(self._lane_count())]
+        if not self.assignment.selftested:
+            turn.short_selftest()
+        threads = [threading.Thread(target=self._guarded, args=(lane,)) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if not self.stopping.is_set():
+            self._close_holds()
+            self._measure_again(turn)
+        return hill_climb.end_reason(self.assignment) or "nothing left to propose"
+
+    def _must_stop(self) -> bool:
+        return self.stopping.is_set() or self.assignment.stop_wanted == "now"
+
+    def _lane_count(self) -> int:
+        return self.assignment.contract.agents.workers.lanes
+
+    def _lane(self, number: int, turn: Turn) -> Lane:
+        backend = self._backend(number, turn)
+        if number not in self.assignment.lanes:
+            workers = self.assignment.contract.agents.workers
+            strategy = str(workers.options.get("strategy", "hill_climb"))
+            self._append(
+                e.LaneOpened(
+                    lane=number,
+                    backend=workers.backend,
+                    options=workers.options,
+                    model=workers.model,
+                    strategy=strategy,
+                ),
+                lane=number,
+            )
+        return Lane(number, turn, backend, self.bench.folder.blobs, self.stopping)
+
+    def _backend(self, number: int, turn: Turn) -> Backend:
+        def command() -> Backend:
+            return Command(turn.project, self.assignment, number, self.bench.stages)
+
+        return backend_for(self.assignment, turn.project, command)
+
+    def _guarded(self, lane: Lane) -> None:
+        """Run a lane; what can't be its fault ends the process."""
+        try:
+            lane.run()
+        except InfrastructureError as error:
+            self._append(e.AssignmentPaused(by=f"infrastructure: {error}"))
+        except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
+            self.fatal(error)
+
+    def _append(self, payload: Strict, lane: int | None = None) -> None:
+        self.bench.book.append(Draft(payload, assignment=self.id, lane=lane))
+
+    def _close_holds(self) -> None:
+        for number in hill_climb.open_holds(self.assignment):
+            payloads = hill_climb.hold_ran_out(self.assignment, number)
+            self.bench.book.append(*[Draft(p, assignment=self.id) for p in payloads])
+
+    def _measure_again(self, turn: Turn) -> None:
+        number = hill_climb.re_anchor_due(self.assignment, ending=True)
+        if number is not None:
+            turn.measure_again(number)
+
+    def _end(self, reason: str) -> None:
+        seed = self.bench.seed(self.assignment)
+        self._append(hill_climb.the_end(self.assignment, reason, seed))

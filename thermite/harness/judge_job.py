@@ -1,0 +1,161 @@
+"""One attempt's turn at the judge: the job is made from the state, the judge is lent a desk.
+
+The judge appends what it measures by itself; the verdict comes back and is appended here
+together with what follows from it, as one transaction. One job at a time: a rig has one set
+of run CPUs, and two jobs on it would only wait for each other.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thermite.campaign.state import Assignment
+from thermite.errors import InfrastructureError
+from thermite.harness.book import Book, Draft
+from thermite.harness.folder import RigFolder
+from thermite.judge.build.store import BuildStore
+from thermite.judge.job import Desk, judge, re_anchor, selftest
+from thermite.judge.verdict.coin import order_seed
+from thermite.kit.export import TreeLimits, export_folder, tree_entries, tree_of
+from thermite.kit.manifest import load_kit
+from thermite.rig.stages import Stages
+from thermite.schema.event import Verdict
+from thermite.schema.job import Job, JudgeFact, Revision
+from thermite.schema.strict import Strict
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a judge's turn needs of the rig; turn: held while a job is judged."""
+
+    book: Book
+    folder: RigFolder
+    stages: Stages
+    store: BuildStore
+    coin_key: bytes
+    turn: threading.Lock
+
+    def seed(self, assignment: Assignment) -> bytes:
+        """Return the seed of an assignment's coin; nothing is stored while it is secret."""
+        return order_seed(self.coin_key, bytes.fromhex(assignment.command or ""))
+
+
+def exported_kit(folder: RigFolder, repo: str, commit: str) -> Path:
+    """Return the folder with a kit's files at one commit, exported once.
+
+    Raises:
+        InfrastructureError: the commit is not on this rig.
+    """
+    target = folder.kit_export(repo, commit)
+    if not target.exists():
+        half = target.with_name(f".{target.name}.half")
+        export_folder(folder.kit_repo(repo), commit, half)
+        half.rename(target)
+    return target
+
+
+class Turn:
+    """An assignment's turns at the judge."""
+
+    def __init__(self, bench: Bench, assignment: Assignment, stopping: Callable[[], bool]) -> None:
+        if assignment.kit is None:
+            raise InfrastructureError(f"assignment {assignment.id} has no kit to judge with")
+        self.bench, self.id, self.stopping = bench, assignment.id, stopping
+        self.kit_folder = exported_kit(bench.folder, assignment.kit.repo, assignment.kit.commit)
+        self.kit = load_kit(self.kit_folder)
+        self.project = bench.folder.project_repo(assignment.project.repo)
+        self.seed = bench.seed(assignment)
+
+    def judge(self, number: int) -> Verdict | None:
+        """Judge one attempt to its verdict, or return None when the harness is stopping."""
+        with self.bench.turn:
+            if self.stopping():
+                return None
+            with self.bench.book.lock:
+                job = self._attempt_job(number)
+            return judge(job, self._desk())
+
+    def measure_again(self, number: int) -> None:
+        """Measure the champion against the starting commit; the ledger gets the claim."""
+        with self.bench.turn:
+            if self.stopping():
+                return
+            with self.bench.book.lock:
+                job = self._re_anchor_job(number)
+            re_anchor(job, self._desk())
+
+    def short_selftest(self) -> None:
+        """Measure the starting commit against itself, and append what the rig can see."""
+        with self.bench.turn:
+            if self.stopping():
+                return
+            assignment = self.assignment
+            start = self._revision(assignment.project.commit)
+            selftest(start, self._desk(), mode="short")
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment as the book has it now."""
+        return self.bench.book.state.assignments[self.id]
+
+    def _attempt_job(self, number: int) -> Job:
+        attempt = self.assignment.attempts[number]
+        if attempt.commit is None or attempt.tree is None:
+            raise RuntimeError(f"attempt {number} is judged before it has a candidate")
+        candidate = Revision(commit=attempt.commit, tree=attempt.tree)
+        history = [f for f in attempt.facts if f.tries == attempt.tries]
+        return self._job(number, attempt.tries, candidate, self.assignment.champion, history)
+
+    def _re_anchor_job(self, number: int) -> Job:
+        assignment = self.assignment
+        known = [r for r in assignment.re_anchors if r.number == number]
+        champion = self._revision(assignment.champion)
+        start = assignment.project.commit
+        return self._job(None, number, champion, start, known[0].facts if known else [])
+
+    def _job(
+        self,
+        attempt: int | None,
+        tries: int,
+        candidate: Revision,
+        champion: str,
+        history: Sequence[JudgeFact],
+    ) -> Job:
+        assignment = self.assignment
+        if assignment.kit is None:
+            raise RuntimeError("a job without a kit")
+        return Job(
+            kind="attempt" if attempt is not None else "re_anchor",
+            assignment=self.id,
+            attempt=attempt,
+            tries=tries,
+            candidate=candidate,
+            champion=self._revision(champion),
+            k=assignment.used_k + 1,
+            order_seed=self.seed.hex(),
+            contract=assignment.contract,
+            contract_sha256=assignment.contract_sha256,
+            kit=assignment.kit,
+            judged_outputs=dict(assignment.answered),
+            history=list(history),
+        )
+
+    def _revision(self, commit: str) -> Revision:
+        return Revision(commit=commit, tree=tree_of(self.project, commit))
+
+    def _desk(self) -> Desk:
+        return Desk(
+            stages=self.bench.stages,
+            kit=self.kit,
+            kit_folder=self.kit_folder,
+            export=lambda commit: tree_entries(self.project, commit, TreeLimits()),
+            store=self.bench.store,
+            append=self._append,
+            stopping=self.stopping,
+            scratch=self.bench.folder.scratch,
+        )
+
+    def _append(self, payloads: Sequence[Strict]) -> None:
+        drafts = [Draft(p, assignment=self.id, actor="judge") for p in payloads]
+        self.bench.book.append(*drafts)

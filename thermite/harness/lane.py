@@ -1,0 +1,169 @@
+"""One lane: attempt after attempt, from a proposal to a verdict, until nothing is left to do.
+
+What to do next is read from the book each time, so a restart goes on where the ledger ends:
+an attempt whose agent was running is ended as killed and its proposal is offered again, one
+that was being judged goes back to the judge with what is known of it.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from thermite.agent.brief import brief
+from thermite.campaign import hill_climb
+from thermite.campaign.state import Assignment, Attempt
+from thermite.harness import clock
+from thermite.harness.book import Book, Draft
+from thermite.harness.candidate import Candidate, Refused
+from thermite.harness.judge_job import Turn
+from thermite.harness.proposer import Backend, Work
+from thermite.schema import event as e
+from thermite.schema.event import Verdict
+from thermite.schema.strict import Strict
+
+PAUSE_S: Final = 1.0
+"""How often a waiting lane looks again without being told (our figure)."""
+
+
+class Lane:
+    """A lane of one assignment; `run` returns when no further attempt starts."""
+
+    def __init__(
+        self, number: int, turn: Turn, backend: Backend, blobs: Path, stopping: threading.Event
+    ) -> None:
+        self.number, self.turn, self.backend = number, turn, backend
+        self.book: Book = turn.bench.book
+        self.blobs, self.stopping = blobs, stopping
+
+    def run(self) -> None:
+        """Work until the campaign's end, the backend's end, or the harness's stop."""
+        self._end_interrupted()
+        while not self.stopping.is_set() and self._step():
+            pass
+
+    def _step(self) -> bool:
+        """Do one thing and return whether there may be more."""
+        attempt = self.assignment.open_attempt(self.number)
+        if attempt is not None:
+            self._judge(attempt.started.attempt)
+            return True
+        if hill_climb.end_reason(self.assignment) is not None:
+            return False
+        if self.assignment.status == "paused":
+            with self.book.changed:
+                self.book.changed.wait(PAUSE_S)
+            return True
+        return self._attempt()
+
+    @property
+    def assignment(self) -> Assignment:
+        """The assignment as the book has it now."""
+        return self.turn.assignment
+
+    def _append(self, *payloads: Strict) -> None:
+        drafts = [Draft(p, assignment=self.turn.id, lane=self.number) for p in payloads]
+        self.book.append(*drafts)
+
+    def _end_interrupted(self) -> None:
+        attempt = self.assignment.open_attempt(self.number)
+        if attempt is None or attempt.status not in ("working", "finished"):
+            return
+        number, payloads = attempt.started.attempt, list[Strict]()
+        if attempt.status == "working":
+            payloads.append(_finished(number, "killed", "the harness was ended"))
+        self._append(*payloads, e.AttemptEnded(attempt=number, result="killed"))
+
+    def _attempt(self) -> bool:
+        """Start an attempt and submit what came of it; False when the backend has nothing."""
+        proposal = self.backend.next_proposal(self.assignment)
+        if proposal is None:
+            return False
+        number = self._start(proposal)
+        base = self.assignment.attempts[number].started.base
+        begun = clock.mono_ns()
+        work = self.backend.work(self.assignment, number, base, proposal)
+        self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
+        return True
+
+    def _start(self, proposal: str) -> int:
+        with self.book.lock:
+            number = len(self.assignment.attempts) + 1
+            told = brief(self.assignment, self.number).encode()
+            self._append(
+                e.AttemptStarted(
+                    attempt=number,
+                    base=self.assignment.champion,
+                    proposal=proposal or None,
+                    brief_sha256=hashlib.sha256(told).hexdigest(),
+                    limits={},
+                )
+            )
+        return number
+
+    def _submit(self, number: int, work: Work, wall_s: float) -> None:
+        spent = e.BudgetSpent(
+            attempt=number, agent="workers", amounts={"attempts": 1.0, "wall_s": wall_s}
+        )
+        finished = _finished(number, work.status, work.stop, self._kept(work.transcript))
+        made = work.made
+        if isinstance(made, Candidate):
+            submitted = e.CandidateSubmitted(
+                attempt=number, commit=made.commit, tree=made.tree, paths=made.paths[:100]
+            )
+            self._append(finished, spent, submitted)
+        elif isinstance(made, Refused):
+            refused = e.CandidateRefused(attempt=number, reason=made.reason, paths=made.paths[:100])
+            ended = e.AttemptEnded(attempt=number, result="refused")
+            self._append(finished, spent, refused, ended)
+        else:
+            result = "no_change" if work.status == "ok" else work.status
+            self._append(finished, spent, e.AttemptEnded(attempt=number, result=result))
+
+    def _kept(self, transcript: bytes | None) -> str | None:
+        if not transcript:
+            return None
+        digest = hashlib.sha256(transcript).hexdigest()
+        (self.blobs / digest).write_bytes(transcript)
+        return digest
+
+    def _judge(self, number: int) -> None:
+        attempt = self.assignment.attempts[number]
+        begun = clock.mono_ns()
+        verdict = self._known_answer(attempt) or self.turn.judge(number)
+        if verdict is None:
+            return
+        seconds = (clock.mono_ns() - begun) / 1e9
+        spent = e.BudgetSpent(attempt=number, agent=None, amounts={"judge_s": seconds})
+        with self.book.lock:
+            follow = hill_climb.after_verdict(self.assignment, attempt, verdict)
+            self._append(spent, *follow)
+
+    def _known_answer(self, attempt: Attempt) -> Verdict | None:
+        """Return `duplicate` when the same tree was judged before, else None."""
+        same = hill_climb.duplicate_of(self.assignment, attempt.tree or "")
+        if same is None or attempt.tries > 1 or attempt.status != "submitted":
+            return None
+        return Verdict(
+            attempt=attempt.started.attempt,
+            tries=attempt.tries,
+            verdict="duplicate",
+            reasons=[f"the same tree was judged in attempt {same}"],
+            cells={},
+            gain=None,
+            interval=None,
+            marks=[],
+            notes=[],
+        )
+
+
+def _finished(
+    number: int, status: str, reason: str | None, transcript: str | None = None
+) -> e.AgentFinished:
+    return e.AgentFinished(
+        attempt=number, status=status, stop_reason=reason, turns=None, transcript=transcript
+    )
+
+
+LaneMaker = Callable[[int], Lane]

@@ -1,0 +1,133 @@
+"""The `command` backend: any program in a bounded process group, at work in a lane's folder.
+
+The lane's folder gets the base's files and nothing of its history. When the program has
+ended and nothing of it is left, its files are copied out and compared; git never runs there.
+Source: agents and control, A3, A6 and A8.
+"""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from thermite.agent.brief import brief
+from thermite.campaign.state import Assignment
+from thermite.errors import ContractError
+from thermite.harness import candidate, clock
+from thermite.harness.candidate import Refused
+from thermite.harness.proposer import Work, attempt_ref
+from thermite.kit.export import TreeLimits, tree_entries
+from thermite.rig.stages import Stages
+from thermite.schema.stage import CollectLimits, Entry, Limits
+
+WALL_S: Final = 1800.0
+"""Default limit of one attempt (agents and control, A6)."""
+TREE: Final = CollectLimits(entries=50_000, levels=128, total_bytes=64 << 20)
+"""Limits of a lane's folder (agents and control, A3, collect)."""
+DAY_S: Final = 86400
+"""Longest limit of one attempt that a contract may ask for, s (our figure)."""
+
+
+class Command:
+    """A worker that is a program of the contract: `options.command` is its argv."""
+
+    def __init__(self, repo: Path, assignment: Assignment, lane: int, stages: Stages) -> None:
+        options = assignment.contract.agents.workers.options
+        self.argv = _argv(options)
+        self.wall_s = _wall_s(options)
+        self.repo, self.lane, self.stages = repo, lane, stages
+
+    def next_proposal(self, assignment: Assignment) -> str | None:
+        """Return "": a command may be asked as long as the budget lasts."""
+        del assignment
+        return ""
+
+    def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
+        """Run the program on the base's files and commit what it changed."""
+        del proposal
+        entries = tree_entries(self.repo, base, TreeLimits())
+        slot_name = f"worker-{self.lane}"
+        with (
+            TemporaryDirectory() as scratch,
+            self.stages.slot(slot_name) as slot,
+            self.stages.copy_for(slot_name) as told,
+        ):
+            page = Path(scratch) / "brief.md"
+            page.write_text(brief(assignment, self.lane), encoding="utf-8")
+            told.add(page, "brief.md")
+            slot.place(entries)
+            result = slot.run(
+                self.argv,
+                env=self._environment(slot.folder, told.path / "brief.md", number),
+                limits=Limits(timeout_s=self.wall_s, rss_mib=4096, disk_mib=4096, processes=512),
+                join_output=True,
+                readable=[told],
+            )
+            into = Path(scratch) / "tree"
+            into.mkdir()
+            collected = slot.collect(["."], into, TREE)
+            if collected.problems:
+                made: candidate.Candidate | Refused | None = Refused(
+                    "; ".join(collected.problems[:20]), []
+                )
+            else:
+                made = self._commit(assignment, number, base, entries, into)
+        status = "limit" if result.killed else "ok" if result.exit_code == 0 else "error"
+        stop = result.killed or (f"exit {result.exit_code}" if result.exit_code else None)
+        return Work(made, status, stop, result.stdout)
+
+    def _environment(self, folder: Path, page: Path, number: int) -> dict[str, str]:
+        return {
+            "PATH": self.stages.path_variable,
+            "LANG": "C.UTF-8",
+            "USER": f"worker-{self.lane}",
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "THERMITE_BRIEF": str(page),
+            "THERMITE_ATTEMPT": str(number),
+        }
+
+    def _commit(
+        self, assignment: Assignment, number: int, base: str, entries: list[Entry], tree: Path
+    ) -> candidate.Candidate | Refused | None:
+        before = {e.path.decode(errors="surrogateescape"): e for e in entries if e.kind != "folder"}
+        after = dict(_files(tree))
+        changed = {path: e for path, e in after.items() if before.get(path) != e}
+        gone = sorted(path for path, e in before.items() if path not in after and e.kind != "link")
+        if not changed and not gone:
+            return None
+        ref, at_s = attempt_ref(assignment.id, number), int(clock.now().timestamp())
+        commit = candidate.commit_files(self.repo, base, changed, gone, ref=ref, at_s=at_s)
+        contract = assignment.contract
+        editable, most_mib = contract.project.editable, contract.budget.candidate_mib
+        return candidate.inspect(self.repo, base, commit, editable, most_mib=most_mib)
+
+
+def _files(tree: Path) -> list[tuple[str, Entry]]:
+    """Return the files that were collected from a lane, but for the agent's own `.git`."""
+    found = []
+    for file in sorted(p for p in tree.rglob("*") if p.is_file()):
+        path = str(file.relative_to(tree))
+        if path.split("/", maxsplit=1)[0] != ".git":
+            raw, data = path.encode(errors="surrogateescape"), file.read_bytes()
+            runs = file.stat().st_mode & 0o100
+            found.append((path, Entry(path=raw, kind="executable" if runs else "file", data=data)))
+    return found
+
+
+def _argv(options: dict[str, Any]) -> list[str]:
+    argv = options.get("command")
+    if not isinstance(argv, list) or not argv or not all(isinstance(a, str) for a in argv):
+        raise ContractError(
+            "agents.workers.options.command is a list of text, the program and its arguments;"
+            f" it is {json.dumps(argv)}"
+        )
+    return argv
+
+
+def _wall_s(options: dict[str, Any]) -> float:
+    limits = options.get("limits", {})
+    wall_s = limits.get("wall_s", WALL_S) if isinstance(limits, dict) else WALL_S
+    if not isinstance(wall_s, int | float) or not 0 < wall_s <= DAY_S:
+        raise ContractError(f"options.limits.wall_s is {wall_s!r}: a number of seconds up to a day")
+    return float(wall_s)
