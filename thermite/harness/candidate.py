@@ -79,7 +79,7 @@ def commit_patch(repo: Path, base: str, patch: bytes, *, ref: str, at_s: int) ->
         except GitError:
             return None
         tree = git(repo, "write-tree", env=env).decode().strip()
-    when = f"{at_s} +0000"
+    when = f"@{at_s} +0000"
     env = {
         "GIT_AUTHOR_NAME": "thermite",
         "GIT_AUTHOR_EMAIL": "thermite@localhost",

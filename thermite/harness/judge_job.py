@@ -17,10 +17,11 @@ from thermite.harness.folder import RigFolder
 from thermite.judge.build.store import BuildStore
 from thermite.judge.job import Desk, judge, re_anchor, selftest
 from thermite.judge.verdict.coin import order_seed
-from thermite.kit.export import TreeLimits, export_folder, tree_entries, tree_of
+from thermite.kit.export import export_folder, tree_entries, tree_of
 from thermite.kit.manifest import load_kit
 from thermite.rig.stages import Stages
 from thermite.schema.event import Verdict
+from thermite.schema.ids import CommitId
 from thermite.schema.job import Job, JudgeFact, Revision
 from thermite.schema.strict import Strict
 
@@ -48,10 +49,7 @@ def exported_kit(folder: RigFolder, repo: str, commit: str) -> Path:
         InfrastructureError: the commit is not on this rig.
     """
     target = folder.kit_export(repo, commit)
-    if not target.exists():
-        half = target.with_name(f".{target.name}.half")
-        export_folder(folder.kit_repo(repo), commit, half)
-        half.rename(target)
+    export_folder(folder.kit_repo(repo), CommitId(commit), target)
     return target
 
 
@@ -142,14 +140,14 @@ class Turn:
         )
 
     def _revision(self, commit: str) -> Revision:
-        return Revision(commit=commit, tree=tree_of(self.project, commit))
+        return Revision(commit=commit, tree=tree_of(self.project, CommitId(commit)))
 
     def _desk(self) -> Desk:
         return Desk(
             stages=self.bench.stages,
             kit=self.kit,
             kit_folder=self.kit_folder,
-            export=lambda commit: tree_entries(self.project, commit, TreeLimits()),
+            export=lambda commit: tree_entries(self.project, CommitId(commit)),
             store=self.bench.store,
             append=self._append,
             stopping=self.stopping,

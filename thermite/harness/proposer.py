@@ -15,7 +15,8 @@ from thermite.campaign.state import Assignment
 from thermite.errors import ContractError
 from thermite.harness import candidate, clock
 from thermite.harness.candidate import Candidate, Refused
-from thermite.kit.export import TreeLimits, tree_entries
+from thermite.kit.export import tree_entries
+from thermite.schema.ids import CommitId
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Replay:
     def __init__(self, repo: Path, assignment: Assignment) -> None:
         commit, folder = source_of(assignment.contract.agents.workers.options)
         self.repo = repo
-        entries = tree_entries(repo, commit, TreeLimits())
+        entries = tree_entries(repo, CommitId(commit))
         self.offers: dict[str, Proposal] = {p.name: p for p in proposals(entries, folder)}
 
     def next_proposal(self, assignment: Assignment) -> str | None:

@@ -16,8 +16,9 @@ from thermite.errors import ContractError
 from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
 from thermite.harness.proposer import Work, attempt_ref
-from thermite.kit.export import TreeLimits, tree_entries
+from thermite.kit.export import tree_entries
 from thermite.rig.stages import Stages
+from thermite.schema.ids import CommitId
 from thermite.schema.stage import CollectLimits, Entry, Limits
 
 WALL_S: Final = 1800.0
@@ -45,7 +46,7 @@ class Command:
     def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
         """Run the program on the base's files and commit what it changed."""
         del proposal
-        entries = tree_entries(self.repo, base, TreeLimits())
+        entries = tree_entries(self.repo, CommitId(base))
         slot_name = f"worker-{self.lane}"
         with (
             TemporaryDirectory() as scratch,
