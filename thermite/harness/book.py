@@ -9,6 +9,7 @@ the file, and only a replay from the file is the truth.
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from thermite.campaign.fold import fold
 from thermite.campaign.state import State
@@ -36,18 +37,13 @@ class Draft:
 class Book:
     """The one writer of events. Safe to call from several threads."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, path: Path) -> None:
         self.ledger = ledger
         self.lock = threading.RLock()
         self.state = State()
         self.changed = threading.Condition(self.lock)
         self._closed = False
-        for row in recorded(ledger.path):
-            if row.event is None:
-                raise LedgerError(
-                    f"event {row.seq} is {row.type}, which this version does not know:"
-                    " upgrade Thermite"
-                )
+        for row in recorded(path):
             fold(self.state, row.seq, row.event)
 
     def append(self, *drafts: Draft) -> list[int]:

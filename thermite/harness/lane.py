@@ -18,7 +18,7 @@ from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.candidate import Candidate, Refused
 from thermite.harness.judge_job import Turn
-from thermite.harness.proposer import Backend, Work
+from thermite.harness.proposer import AgentStatus, Backend, Work
 from thermite.schema import event as e
 from thermite.schema.event import Verdict
 from thermite.schema.strict import Strict
@@ -159,7 +159,7 @@ class Lane:
 
 
 def _finished(
-    number: int, status: str, reason: str | None, transcript: str | None = None
+    number: int, status: AgentStatus, reason: str | None, transcript: str | None = None
 ) -> e.AgentFinished:
     return e.AgentFinished(
         attempt=number, status=status, stop_reason=reason, turns=None, transcript=transcript

@@ -8,7 +8,7 @@ offers an entry again that a kill interrupted, and no other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from thermite.agent.propose.replay import Proposal, proposals, source_of
 from thermite.campaign.state import Assignment
@@ -17,6 +17,9 @@ from thermite.harness import candidate, clock
 from thermite.harness.candidate import Candidate, Refused
 from thermite.kit.export import tree_entries
 from thermite.schema.ids import CommitId
+
+
+AgentStatus: TypeAlias = Literal["ok", "no_change", "limit", "error", "refused", "killed"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Work:
     """
 
     made: Candidate | Refused | None
-    status: str = "ok"
+    status: AgentStatus = "ok"
     stop: str | None = None
     transcript: bytes | None = None
 

@@ -15,7 +15,7 @@ from thermite.campaign.state import Assignment
 from thermite.errors import ContractError
 from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
-from thermite.harness.proposer import Work, attempt_ref
+from thermite.harness.proposer import AgentStatus, Work, attempt_ref
 from thermite.kit.export import tree_entries
 from thermite.rig.stages import Stages
 from thermite.schema.ids import CommitId
@@ -73,7 +73,9 @@ class Command:
                 )
             else:
                 made = self._commit(assignment, number, base, entries, into)
-        status = "limit" if result.killed else "ok" if result.exit_code == 0 else "error"
+        status: AgentStatus = "error" if result.exit_code else "ok"
+        if result.killed:
+            status = "limit"
         stop = result.killed or (f"exit {result.exit_code}" if result.exit_code else None)
         return Work(made, status, stop, result.stdout)
 

@@ -1,0 +1,72 @@
+"""`thermite demo`: the whole job at work, by the public commands, each printed before it runs.
+
+It is the shortest manual: keys, a rig, a project and a kit, a signed order, the judge at
+work on candidates that are wrong, slow, lucky, cheating and truly faster, and an audit.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thermite.cli.demo_rig import DemoRig, fresh_folder
+from thermite.cli.demo_steps import Steps
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.output import Output, with_output
+from thermite.cli.table import print_rows
+from thermite.report import campaign as report
+
+
+@click.command("demo", epilog="Example: thermite demo (then: thermite audit thermite-demo/rig/ledger.db)")
+@click.argument("folder", default="thermite-demo", type=click.Path(path_type=Path))
+@with_output
+def command(output: Output, folder: Path) -> None:
+    """Show everything working, in FOLDER (made; an earlier demo there is replaced)."""
+    begun = time.monotonic()
+    home = fresh_folder(folder)
+    steps = Steps(output, home)
+    steps.prepare()
+    with DemoRig(steps) as rig:
+        steps.order(rig)
+        steps.follow(rig)
+    audit = steps.audit()
+    told = summary(steps, audit, time.monotonic() - begun)
+    show(output, steps, told)
+    output.document(told)
+    if not told["ok"]:
+        raise CommandEnds(Exit.FAILED)
+
+
+def summary(steps: Steps, audit: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the demo's result as plain values; seconds: what it took."""
+    assignment = steps.assignment
+    verdicts = {row.name: row.verdict for row in report.rows(assignment)}
+    findings = len(audit.get("findings", []))
+    unexpected = steps.unexpected(verdicts)
+    ended = assignment.status == "ended"
+    return {
+        "ok": ended and not findings and not unexpected and bool(verdicts),
+        "verdicts": verdicts,
+        "unexpected": unexpected,
+        "champion": assignment.champion,
+        "gain": assignment.gain,
+        "interval": assignment.interval,
+        "audit": {"findings": findings},
+        "isolation": report.isolation_sentence(steps.follower.state),
+        "ledger": str(steps.ledger),
+        "seconds": round(seconds, 1),
+    }
+
+
+def show(output: Output, steps: Steps, told: dict[str, Any]) -> None:
+    """Print the report that a person reads at the end."""
+    output.result("")
+    print_rows(output, report.rows(steps.assignment))
+    output.result("")
+    output.result(report.headline(steps.assignment))
+    output.result(str(told["isolation"]))
+    output.result(f"audit: {told['audit']['findings']} findings")
+    for name, verdict in told["unexpected"].items():
+        output.result(f"unexpected: {name} was judged {verdict}")
+    output.result(f"{told['seconds']} s; next: thermite audit {told['ledger']}")
