@@ -46,6 +46,11 @@ class Tree:
         for level, hashes in enumerate(self._levels):
             del hashes[(self.size >> level) * _BYTES :]
 
+    def leaf(self, index: int) -> bytes:
+        """Return one leaf hash; there must be as many."""
+        self._check(index + 1)
+        return self._root(index, index + 1)
+
     def root(self, size: int) -> bytes:
         """Return the root over the first `size` leaves; there must be as many."""
         self._check(size)

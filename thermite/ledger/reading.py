@@ -7,58 +7,50 @@ has to be read from a private copy, since SQLite would make files beside it.
 Source: ledger and signing, 1.1 (WAL) and 3.7.
 """
 
+import os
 import shutil
 import sqlite3
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
 
 from thermite.errors import LedgerError
 from thermite.ledger import tables
 
-_MAGIC: Final = b"SQLite format 3\0"
-
 
 @contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
+def opened(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Connection]:
     """Give a connection that reads the ledger at a path.
+
+    Args:
+        path: the file.
+        any_version: take a file whose layout another version of Thermite made, too.
 
     Raises:
         FileNotFoundError: there is no such file.
-        LedgerError: it is no ledger, or of a newer version.
+        LedgerError: it is no ledger, or was changed by another program meanwhile.
     """
-    try:
-        what = path.stat()
-    except OSError as error:
-        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise FileNotFoundError(f"there is no file {path}") from None
-        raise LedgerError(f"{path} can't be read: {error.strerror}") from None
-    if not stat.S_ISREG(what.st_mode):
-        raise LedgerError(f"{path} is no ledger: it is not a plain file")
-    log = path.with_name(path.name + "-wal")
-    if not _has_bytes(log) and not _shared(path).exists():
-        with closing(_checked(path, immutable=True)) as connection:
-            yield connection
-        return
-    if _shared(path).exists():
-        try:
-            connection = _checked(path, immutable=False)
-        except sqlite3.Error:
-            pass  # the shared memory can't be used from here: another user's, left by a kill
-        else:
-            with closing(connection):
-                yield connection
-            return
-    with tempfile.TemporaryDirectory(prefix="thermite-ledger-") as folder:
-        copy = _copy(path, Path(folder))
-        with closing(_checked(copy, immutable=False)) as connection:
-            yield connection
+    before = _look(path)
+    shared, log = path.with_name(path.name + "-shm"), path.with_name(path.name + "-wal")
+    with ExitStack() as stack:
+        connection = None
+        if shared.exists():
+            # Another user's shared memory, left by a kill, can't be used: read a copy then.
+            with suppress(sqlite3.OperationalError):
+                connection = _checked(path, immutable=False, any_version=any_version)
+        elif not _has_bytes(log):
+            connection = _checked(path, immutable=True, any_version=any_version)
+            stack.callback(_check_untouched, path, before)
+        if connection is None:
+            copy = _copy(path, Path(stack.enter_context(TemporaryDirectory())))
+            connection = _checked(copy, immutable=False, any_version=any_version)
+        stack.callback(connection.close)
+        yield connection
 
 
-def check_kind(connection: sqlite3.Connection, path: Path) -> None:
+def check_kind(connection: sqlite3.Connection, path: Path, *, any_version: bool) -> None:
     """Refuse a file that is no ledger, or one that a newer Thermite made.
 
     Raises:
@@ -71,30 +63,51 @@ def check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f" {tables.APPLICATION_ID:#x}"
         )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != tables.USER_VERSION:
+    if version != tables.USER_VERSION and not any_version:
         raise LedgerError(
             f"{path} has layout version {version}, and this Thermite knows version"
             f" {tables.USER_VERSION}: upgrade Thermite"
         )
 
 
-def _checked(path: Path, *, immutable: bool) -> sqlite3.Connection:
-    connection = tables.reader(path, immutable=immutable)
+def _look(path: Path) -> os.stat_result:
     try:
-        check_kind(connection, path)
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        if error.sqlite_errorcode in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+        what = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no file {path}") from None
+    except OSError as error:
+        raise LedgerError(f"{path} can't be read: {error.strerror}") from None
+    if not stat.S_ISREG(what.st_mode):
+        raise LedgerError(f"{path} is no ledger: it is not a plain file")
+    return what
+
+
+def _check_untouched(path: Path, before: os.stat_result) -> None:
+    """Refuse what was read without a lock, when somebody wrote to it meanwhile."""
+    now = _look(path)
+    if (now.st_ino, now.st_size, now.st_mtime_ns) != (
+        before.st_ino,
+        before.st_size,
+        before.st_mtime_ns,
+    ):
+        raise LedgerError(f"{path} was written to while it was read: run this again")
+
+
+def _checked(path: Path, *, immutable: bool, any_version: bool) -> sqlite3.Connection:
+    """Open a file and look at its kind; an OperationalError says that it can't be used here."""
+    with ExitStack() as stack:
+        try:
+            connection = tables.reader(path, immutable=immutable)
+            stack.callback(connection.close)
+            check_kind(connection, path, any_version=any_version)
+        except sqlite3.OperationalError as error:
+            if immutable:
+                raise LedgerError(f"{path} can't be read: {error}") from None
+            raise
+        except sqlite3.DatabaseError as error:
             raise LedgerError(f"{path} is no ledger: {error}") from None
-        raise
-    except LedgerError:
-        connection.close()
-        raise
+        stack.pop_all()
     return connection
-
-
-def _shared(path: Path) -> Path:
-    return path.with_name(path.name + "-shm")
 
 
 def _has_bytes(path: Path) -> bool:
@@ -106,9 +119,9 @@ def _has_bytes(path: Path) -> bool:
 
 def _copy(path: Path, folder: Path) -> Path:
     copy = folder / path.name
+    log = path.with_name(path.name + "-wal")
     try:
         shutil.copyfile(path, copy)
-        log = path.with_name(path.name + "-wal")
         if _has_bytes(log):
             shutil.copyfile(log, folder / log.name)
     except OSError as error:

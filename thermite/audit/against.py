@@ -1,0 +1,219 @@
+"""Checkpoints kept outside the ledger: the only evidence that its owner can't rewrite.
+
+A checkpoint comes as its text, in a receipt or rig card (both DSSE envelopes), in a
+promotion file, or as one of many such files in a folder.
+
+Source: ledger and signing, 2.6, 3.4 (witnessing) and 3.7 (`--against`).
+"""
+
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from thermite.audit.findings import Findings
+from thermite.audit.notes import Ground, is_signed
+from thermite.command import strict_base64
+from thermite.command.note import MOST_NOTE_BYTES, Checkpoint, read_note
+from thermite.errors import LedgerError, UsageError
+from thermite.schema.audit import Finding, FindingCode
+from thermite.schema.strict_json import NotStrictJson, read
+
+MOST_FILE_BYTES: Final = 64 << 20
+"""Largest promotion file (ledger and signing, 3.14)."""
+MOST_FILES: Final = 100_000
+"""Most files of one folder: a rig's outbox is far smaller."""
+_MOST_LEVELS: Final = 32
+_NOTE_START: Final = b"thermite/"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A checkpoint from outside, believed by nobody yet; place: the file it was in."""
+
+    place: str
+    text: str
+    said: Checkpoint
+
+
+def read_outside(paths: Iterable[Path]) -> list[Outside]:
+    """Return the checkpoints of files and folders; in a folder, other files are passed over.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        UsageError: a named file holds no checkpoint.
+    """
+    found: list[Outside] = []
+    for path in paths:
+        if path.is_dir():
+            found += _in_folder(path)
+            continue
+        outside = _in_file(path)
+        if outside is None:
+            raise UsageError(
+                f"{path} holds no checkpoint: give a checkpoint, a receipt, a promotion file or a"
+                " folder of them"
+            )
+        found.append(outside)
+    return found
+
+
+class OutsideCheck:
+    """Compares checkpoints from outside with the ledger; `sizes` are those that fit."""
+
+    def __init__(self, ground: Ground, inside: dict[int, str], findings: Findings) -> None:
+        self.sizes: list[int] = []
+        self._ground, self._inside, self._findings = ground, inside, findings
+        self._seen: dict[int, tuple[bytes, Outside]] = {}
+
+    def take(self, outside: Sequence[Outside]) -> None:
+        """Compare all of them, smallest first, and say when none could be used."""
+        usable = [one for one in outside if self._is_ours(one)]
+        for one in sorted(usable, key=lambda one: one.said.size):
+            self._compare(one)
+        for one in outside:
+            if one not in usable:
+                self._add_unusable(one, alone=not usable)
+        if not outside:
+            self._add(
+                Finding(
+                    code="no_external_checkpoint",
+                    severity="warning",
+                    expected=None,
+                    got=None,
+                    explain="no checkpoint from outside was given: whoever holds the rig's key"
+                    " could have rewritten this ledger; give receipts with --against",
+                )
+            )
+
+    def _is_ours(self, one: Outside) -> bool:
+        return one.said.name == self._ground.name and is_signed(one.text, self._ground.keys)
+
+    def _compare(self, one: Outside) -> None:
+        said, tree = one.said, self._ground.tree
+        before = self._seen.setdefault(said.size, (said.root, one))
+        if before[0] != said.root:
+            self._add_fork(said.size, before[1].text, one)
+        if said.size > tree.size:
+            why = f"{one.place} names event {said.size}, and the ledger ends at event {tree.size}"
+            self._mismatch(
+                "shorter_than_checkpoint", said.size, str(said.size), str(tree.size), why
+            )
+            return
+        root, head = tree.root(said.size), self._ground.heads.get(said.size, b"")
+        if (said.root, said.head) == (root, head):
+            self.sizes.append(said.size)
+            return
+        if said.size in self._inside and read_note(self._inside[said.size]).root != said.root:
+            self._add_fork(said.size, self._inside[said.size], one)
+        why = f"events 1 to {said.size} are not those that the checkpoint in {one.place} signs"
+        expected, got = (
+            (_text(said.root), _text(root))
+            if said.root != root
+            else (_text(said.head), _text(head))
+        )
+        self._mismatch("external_mismatch", said.size, expected, got, why)
+
+    def _add_fork(self, size: int, first: str, one: Outside) -> None:
+        why = (
+            f"the rig signed two different ledgers of {size} events (the second in {one.place}):"
+            " these two notes prove it"
+        )
+        self._mismatch("fork", size, first, one.text, why)
+
+    def _add_unusable(self, one: Outside, *, alone: bool) -> None:
+        """A checkpoint of another ledger or key; when there is no other, nothing was shown."""
+        got = one.said.name
+        why = f"the checkpoint in {one.place} is not this ledger's or not signed by its rig's key"
+        if alone:
+            self._mismatch("external_mismatch", one.said.size, self._ground.name, got, why)
+            return
+        self._add(
+            Finding(
+                code="external_unusable",
+                severity="warning",
+                size=one.said.size,
+                expected=self._ground.name,
+                got=got,
+                explain=why,
+            )
+        )
+
+    def _mismatch(
+        self, code: FindingCode, size: int, expected: str | None, got: str, explain: str
+    ) -> None:
+        self._add(
+            Finding(
+                code=code,
+                severity="finding",
+                size=size,
+                expected=expected,
+                got=got,
+                explain=explain,
+            )
+        )
+
+    def _add(self, finding: Finding) -> None:
+        self._findings.add(finding)
+
+
+def _in_folder(folder: Path) -> list[Outside]:
+    found = []
+    try:
+        for count, path in enumerate(sorted(folder.iterdir())):
+            if count >= MOST_FILES:
+                raise UsageError(f"{folder} holds more than {MOST_FILES} files: name fewer")
+            if path.is_file():
+                outside = _in_file(path)
+                found += [] if outside is None else [outside]
+    except OSError as error:
+        raise UsageError(f"{folder} can't be read: {error.strerror}") from None
+    return found
+
+
+def _in_file(path: Path) -> Outside | None:
+    text = _note_text(_read(path))
+    if text is None:
+        return None
+    try:
+        return Outside(str(path), text, read_note(text))
+    except LedgerError:
+        return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"{path} is not a plain file")
+        with path.open("rb") as file:
+            return file.read(MOST_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"there is no file {path}") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+
+
+def _note_text(raw: bytes) -> str | None:
+    """Return the text of the checkpoint that a file holds, or None."""
+    if raw.startswith(_NOTE_START):
+        return raw.decode("utf-8", "replace") if len(raw) <= MOST_NOTE_BYTES else None
+    whole = _json(raw)
+    if isinstance(whole, dict) and isinstance(payload := whole.get("payload"), str):
+        try:
+            whole = _json(strict_base64.decode(payload))
+        except ValueError:
+            return None
+    text = whole.get("checkpoint") if isinstance(whole, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _json(raw: bytes) -> object:
+    try:
+        return read(raw, most_bytes=MOST_FILE_BYTES, most_levels=_MOST_LEVELS)
+    except NotStrictJson:
+        return None
+
+
+def _text(raw: bytes) -> str:
+    return strict_base64.encode(raw)

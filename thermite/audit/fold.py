@@ -1,0 +1,64 @@
+"""The history: whether each event may follow the ones before, by the harness's own table.
+
+Source: contract, Events, last paragraph; ledger and signing, 3.4, `illegal_transition`.
+"""
+
+import msgspec
+
+from thermite.audit.findings import Findings
+from thermite.campaign.fold import fold
+from thermite.campaign.state import State
+from thermite.campaign.table import problem
+from thermite.schema.audit import Finding
+from thermite.schema.event import TAG_OF, Event
+
+
+class History:
+    """The state that the events so far mean; it stops where an event can't be read."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.state = State()
+        self._findings = findings
+        self._stopped = False
+
+    def take(self, seq: int, event: Event | None) -> None:
+        """Follow the history by one event; None: it can't be read."""
+        if self._stopped:
+            return
+        if event is None:
+            self._stop(seq)
+            return
+        why = problem(self.state, event) or self._fold(seq, event)
+        if why is not None:
+            self._findings.add(
+                Finding(
+                    code="illegal_transition",
+                    severity="finding",
+                    seq=seq,
+                    expected=None,
+                    got=TAG_OF[type(event.data)],
+                    explain=f"event {seq} can't follow the events before it: {why}",
+                )
+            )
+
+    def _fold(self, seq: int, event: Event) -> str | None:
+        """Change the state by an event, or say why it has no meaning here."""
+        try:
+            fold(self.state, seq, event)
+        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+            return f"it names what is not there ({type(error).__name__})"
+        return None
+
+    def _stop(self, seq: int) -> None:
+        self._stopped = True
+        self._findings.add(
+            Finding(
+                code="history_unread",
+                severity="warning",
+                seq=seq,
+                expected=None,
+                got=None,
+                explain=f"event {seq} can't be read, so whether later events may follow was not"
+                " checked",
+            )
+        )
