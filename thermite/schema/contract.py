@@ -3,9 +3,10 @@
 Source: the reference page "Contract". Fractions are plain (0.03 is 3 %).
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from thermite.schema.strict import Strict
 
@@ -105,9 +106,9 @@ class Goal(Strict):
 class McpServer(Strict):
     """An MCP server by its name in Settings, and which agents get which of its tools."""
 
-    name: str
-    agents: list[AgentKind]
-    tools: dict[AgentKind, list[str]] | None = None
+    name: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]{0,63}$")]
+    agents: Annotated[list[AgentKind], Meta(min_length=1)]
+    tools: dict[AgentKind, Annotated[list[str], Meta(min_length=1)]] | None = None
 
 
 class Workers(Strict):

@@ -14,6 +14,7 @@ from thermite.schema.strict import Strict
 DRIVERS: Final = frozenset({"cpu", "cuda-gpu"})
 """Targets that this version has a driver for (Kit manifest, `target`)."""
 
+Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
 AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
 Words: TypeAlias = Annotated[list[str], Meta(min_length=1)]
 CellValue: TypeAlias = int | float | str | bool
@@ -97,7 +98,7 @@ class Kit(Strict):
     """A manifest that has no problem; cells, metrics and verifiers in the file's order."""
 
     schema_version: Literal[1]
-    name: str
+    name: Name
     target: Annotated[str, Meta(min_length=1)]
     build: BuildSection
     cells: dict[str, Cell]
