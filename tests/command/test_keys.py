@@ -1,5 +1,8 @@
 """Keys: which bytes are one, which files hold one, and what is said of the others."""
 
+import os
+import pwd
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -45,6 +48,12 @@ def said_of(text: bytes, passphrase: bytes | None = None) -> str:
 
 
 def ssh_key(folder: Path, kind: str, comment: str, passphrase: str = "") -> tuple[bytes, str]:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is missing (Debian: openssh-client)")
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        pytest.skip("ssh-keygen works only for a user who has a line in /etc/passwd")
     path = folder / f"key-{kind}"
     argv = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", comment, "-f", str(path)]
     subprocess.run(argv, check=True)
