@@ -7,7 +7,9 @@
     ├── LedgerError           the ledger's file, or whoever changed it
     │   └── LedgerUnavailableError   its disk: nothing more is accepted
     ├── InfrastructureError   the rig or the kit at run time: the verdict `crash_infra`
+    ├── UnreachableError      a rig's inbox or outbox is not there, or can't be written
     └── UsageError            whoever typed a command line or wrote a settings file
+        └── NotFoundError     what they named is not there
 
 A bug of ours is a RuntimeError. A candidate's failure is never an exception: it is
 a value on its way to a verdict. Only `harness`, `cli` and `supervisor` catch these.
@@ -52,3 +54,11 @@ class InfrastructureError(ThermiteError):
 
 class UsageError(ThermiteError):
     """A command line or a settings file asks for something that can't be had."""
+
+
+class NotFoundError(UsageError):
+    """A command line names something that is not there; the text says what is."""
+
+
+class UnreachableError(ThermiteError):
+    """A rig can't be reached from here: its folder or address is not there, or closed."""

@@ -40,6 +40,8 @@ FAULT_EXITS: Final[tuple[tuple[type[errors.ThermiteError], Exit], ...]] = (
     (errors.ContractError, Exit.REFUSED),
     (errors.LedgerError, Exit.FAILED),
     (errors.InfrastructureError, Exit.INFRASTRUCTURE),
+    (errors.UnreachableError, Exit.UNREACHABLE),
+    (errors.NotFoundError, Exit.NOT_FOUND),
     (errors.UsageError, Exit.USAGE),
     (errors.ThermiteError, Exit.FAILED),
 )
