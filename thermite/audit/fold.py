@@ -3,12 +3,16 @@
 Source: contract, Events, last paragraph; ledger and signing, 3.4, `illegal_transition`.
 """
 
+from pathlib import Path
+
 import msgspec
 
 from thermite.audit.findings import Findings
 from thermite.campaign.fold import fold
 from thermite.campaign.state import State
 from thermite.campaign.table import problem
+from thermite.errors import LedgerError
+from thermite.ledger.replay import recorded
 from thermite.schema.audit import Finding
 from thermite.schema.event import TAG_OF, Event
 
@@ -62,3 +66,26 @@ class History:
                 " checked",
             )
         )
+
+
+def state_at(path: Path, until: int | None = None) -> State:
+    """Return what a ledger's events mean, up to event `until`, or all of them.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LedgerError: the file is no ledger or was changed; it ends before `until`; an event
+            is of an unknown type or can't follow those before it.
+    """
+    findings = Findings()
+    history = History(findings)
+    last = 0
+    for row in recorded(path):
+        if until is not None and row.seq > until:
+            break
+        history.take(row.seq, row.event)
+        if findings.listed:
+            raise LedgerError(f"{findings.listed[0].explain}: run thermite audit")
+        last = row.seq
+    if until is not None and last < until:
+        raise LedgerError(f"the ledger ends at event {last}, before event {until}")
+    return history.state

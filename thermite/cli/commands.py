@@ -18,5 +18,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "watch": Subcommand("thermite.cli.watch", "a rig's campaign as it runs"),
     "status": Subcommand("thermite.cli.status", "where a rig's campaigns stand"),
     "verdicts": Subcommand("thermite.cli.verdicts", "what the judge said of each attempt"),
+    "ledger": Subcommand("thermite.cli.ledger", "look at a ledger, carry it away"),
+    "audit": Subcommand("thermite.cli.audit", "check a ledger from outside"),
 }
 """In the order in which a newcomer needs them; `thermite --help` keeps it."""

@@ -3,7 +3,6 @@
 Source: ledger and signing, 3.3, At open. A file that is not in order is left as it is.
 """
 
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from thermite.ledger.merkle import Tree
 from thermite.ledger.place import filesystem_problem
 from thermite.ledger.reading import opened
 from thermite.ledger.replay import Opening, Stored, decoded, opening, stored
+from thermite.ledger.whole import made_whole
 
 
 @dataclass
@@ -39,22 +39,14 @@ class Standing:
 def make_file(path: Path, first: Row, head: bytes, note: str) -> None:
     """Make a ledger that holds event 1 and its checkpoint, whole or not at all.
 
-    It is made under another name, synced, and renamed: a kill leaves no half ledger.
-
     Raises:
         LedgerError: there is a file already, or none can be made.
     """
     if path.exists():
         raise LedgerError(f"there is a ledger at {path} already: open it, or choose another place")
-    new = path.with_name(path.name + ".new")
     try:
-        for leftover in (new, new.with_name(new.name + "-wal"), new.with_name(new.name + "-shm")):
-            leftover.unlink(missing_ok=True)
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
-        with closing(sqlite3.connect(new, isolation_level=None)) as connection:
-            _fill(connection, first, head, note)
-        new.rename(path)
-        _sync_folder(path.parent)
+        with made_whole(path) as new, closing(sqlite3.connect(new, isolation_level=None)) as file:
+            _fill(file, first, head, note)
     except OSError as error:
         raise LedgerError(f"{path} can't be made: {error.strerror}") from None
     except sqlite3.Error as error:
@@ -172,11 +164,3 @@ def _fill(connection: sqlite3.Connection, first: Row, head: bytes, note: str) ->
     )
     connection.execute("INSERT INTO checkpoints VALUES (1, ?)", (note.encode(),))
     connection.execute("COMMIT")
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -68,18 +68,36 @@ def recorded(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Reco
         LedgerError: the file is no ledger; an event's hash does not fit; or an event is of
             a type that this version does not know.
     """
+    for row in checked(source, after):
+        yield Recorded(row.seq, row.type, decoded(row), row.body, row.hash)
+
+
+def checked(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Stored]:
+    """Give each row after `after` once its hash fits, whether or not its type is known.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LedgerError: the file is no ledger, is damaged, or an event's hash does not fit.
+    """
     context = nullcontext(source) if isinstance(source, sqlite3.Connection) else opened(source)
     with context as connection:
-        head = head_at(connection, after)
-        for row in stored(connection, after):
-            head = link(head, row.seq, leaf(row.body))
-            if row.seq != after + 1 or row.hash != head:
-                raise LedgerError(
-                    f"event {row.seq} does not fit the hash before it: the ledger was changed;"
-                    " run thermite audit"
-                )
-            after = row.seq
-            yield Recorded(row.seq, row.type, decoded(row), row.body, row.hash)
+        try:
+            yield from _linked(connection, after)
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger is damaged: {error}; run thermite audit") from None
+
+
+def _linked(connection: sqlite3.Connection, after: int) -> Iterator[Stored]:
+    head = head_at(connection, after)
+    for row in stored(connection, after):
+        head = link(head, row.seq, leaf(row.body))
+        if row.seq != after + 1 or row.hash != head:
+            raise LedgerError(
+                f"event {row.seq} does not fit the hash before it: the ledger was changed;"
+                " run thermite audit"
+            )
+        after = row.seq
+        yield row
 
 
 def stored(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
@@ -137,6 +155,21 @@ def opening(connection: sqlite3.Connection) -> tuple[Opening, bytes]:
     if len(key) != HASH_BYTES or not is_hex32(said.ledger) or not is_hex32(said.rig):
         raise LedgerError("event 1 opens no ledger: it names no ledger, rig and key")
     return said, key
+
+
+def newest(source: sqlite3.Connection | Path) -> int:
+    """Return the number of the last event; 0 when there is none.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        LedgerError: the file is no ledger, or is damaged.
+    """
+    context = nullcontext(source) if isinstance(source, sqlite3.Connection) else opened(source)
+    with context as connection:
+        try:
+            return int(connection.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger is damaged: {error}; run thermite audit") from None
 
 
 def head_at(connection: sqlite3.Connection, seq: int) -> bytes:

@@ -1,0 +1,129 @@
+"""`thermite ledger`: look at a ledger, carry it away; nothing here writes to one."""
+
+import csv
+import io
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO
+
+import click
+
+from thermite.audit.fold import state_at
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.ledger_file import ledger_at
+from thermite.cli.output import Output, with_output
+from thermite.ledger.backup import back_up
+from thermite.ledger.replay import checked, newest
+from thermite.report import ledger as report
+
+FOLLOW_S: Final = 0.5
+"""How long `tail --follow` waits before it looks again, s: at once, for a person."""
+
+_LEDGER = click.argument("ledger", type=click.Path(path_type=Path))
+
+
+@click.group("ledger", epilog="Example: thermite ledger tail thermite-demo/rig")
+def command() -> None:
+    """Look at a ledger, and carry it away. LEDGER is the file or the rig's folder."""
+
+
+@command.command(epilog="Example: thermite ledger tail thermite-demo/rig -n 20 --follow")
+@_LEDGER
+@click.option("-n", "count", type=click.IntRange(min=0), default=20, help="How many; 20.")
+@click.option("--follow", is_flag=True, help="Go on with what is appended, until interrupted.")
+@with_output
+def tail(output: Output, *, ledger: Path, count: int, follow: bool) -> None:
+    """Print the newest events, one line each."""
+    path = ledger_at(ledger)
+    after = max(0, newest(path) - count)
+    while True:
+        for row in checked(path, after):
+            after = row.seq
+            if output.as_json:
+                output.item(report.event_document(row.seq, row.hash, row.body))
+            else:
+                output.result(report.tail_line(row.seq, row.type, row.body))
+        if not follow:
+            return
+        time.sleep(FOLLOW_S)
+
+
+@command.command(epilog="Example: thermite ledger export thermite-demo/rig --format csv -o all.csv")
+@_LEDGER
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv"]),
+    default="jsonl",
+    help="JSON lines with each exact body, or CSV with the data as JSON.",
+)
+@click.option("-o", "target", type=click.Path(path_type=Path), help="A new file, not stdout.")
+@with_output
+def export(output: Output, *, ledger: Path, form: str, target: Path | None) -> None:
+    """Write all events as JSON lines or CSV."""
+    path = ledger_at(ledger)
+    count = 0
+    with _opened(target) as stream:
+        if form == "csv":
+            stream.write(_csv(list(report.CSV_COLUMNS)))
+        for row in checked(path):
+            count = row.seq
+            if form == "csv":
+                stream.write(_csv(report.csv_row(row.seq, row.type, row.hash, row.body)))
+            else:
+                stream.write(f"{report.json_line(row.seq, row.hash, row.body)}\n")
+    if target is not None:
+        output.document({"events": count, "file": str(target)})
+        output.result(f"{count} events in {target}")
+
+
+@command.command(epilog="Example: thermite ledger replay thermite-demo/rig --until 40")
+@_LEDGER
+@click.option("--until", type=click.IntRange(min=1), help="The last event; else all of them.")
+@with_output
+def replay(output: Output, *, ledger: Path, until: int | None) -> None:
+    """Print the state that the events mean, as JSON."""
+    state = state_at(ledger_at(ledger), until)
+    output.document(report.state_document(state))
+    output.result(report.state_text(state))
+
+
+@command.command(epilog="Example: thermite ledger backup thermite-demo/rig /mnt/stick/ledger.db")
+@_LEDGER
+@click.argument("target", type=click.Path(path_type=Path))
+@with_output
+def backup(output: Output, *, ledger: Path, target: Path) -> None:
+    """Copy a ledger, also one that is written to, and check the copy."""
+    count = back_up(ledger_at(ledger), target)
+    output.document({"events": count, "file": str(target)})
+    output.result(f"{count} events in {target}, every hash checked")
+
+
+@contextmanager
+def _opened(target: Path | None) -> Iterator[TextIO]:
+    """Give the new file, or stdout; what is left of a file after an error is removed."""
+    if target is None:
+        yield sys.stdout
+        return
+    try:
+        stream = target.open("x", encoding="utf-8", newline="")
+    except FileExistsError:
+        text = f"there is a file {target} already: name a new one"
+        raise CommandEnds(Exit.FAILED, text) from None
+    done = False
+    try:
+        with stream:
+            yield stream
+        done = True
+    finally:
+        if not done:
+            target.unlink(missing_ok=True)
+
+
+def _csv(values: list[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(values)
+    return line.getvalue()
