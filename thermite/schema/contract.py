@@ -13,6 +13,16 @@ from thermite.schema.strict import Strict
 Direction: TypeAlias = Literal["max", "min"]
 CampaignKind: TypeAlias = Literal["hill_climb", "goal", "research"]
 AgentKind: TypeAlias = Literal["workers", "planner", "advisors"]
+Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
+CommitText: TypeAlias = Annotated[str, Meta(min_length=1)]
+Sha256Text: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+NotEmpty: TypeAlias = Annotated[str, Meta(min_length=1)]
+Above0: TypeAlias = Annotated[float, Meta(gt=0)]
+AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1)]
+Blocks: TypeAlias = Annotated[int, Meta(ge=1, le=10_000)]
+Loss: TypeAlias = Annotated[float, Meta(ge=0, lt=1)]
+Chance: TypeAlias = Annotated[float, Meta(gt=0, lt=1)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 WantedIsolation: TypeAlias = Literal["protected", "users", "users+namespaces", "any"]
 
 CPU_MIN_EFFECT = 0.03
@@ -23,23 +33,25 @@ GPU_MIN_EFFECT = 0.005
 class RepoAt(Strict):
     """A repository id and a full commit id."""
 
-    repo: str
-    commit: str
+    repo: Name
+    commit: CommitText
 
 
 class Project(Strict):
     """The project that is worked on, and the kit that judges it."""
 
-    repo: str
-    commit: str
+    repo: Name
+    commit: CommitText
     kit: RepoAt | None = None
-    editable: list[str] = msgspec.field(default_factory=lambda: ["**"])
+    editable: Annotated[list[NotEmpty], Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: ["**"]
+    )
 
 
 class Primary(Strict):
     """The metric that is improved."""
 
-    metric: str
+    metric: NotEmpty
     direction: Direction = "max"
 
 
@@ -47,60 +59,60 @@ class Objective(Strict):
     """What is improved and from which gain on; weights by cell, equal when absent."""
 
     primary: Primary
-    min_effect: float | None = None
-    weights: dict[str, float] | None = None
+    min_effect: Above0 | None = None
+    weights: dict[str, Above0] | None = None
     secondary: list[Primary] = msgspec.field(default_factory=list)
 
 
 class Guard(Strict):
     """A metric that must not get worse by more than allowed_loss (a fraction)."""
 
-    metric: str
+    metric: NotEmpty
     direction: Direction = "max"
-    allowed_loss: float = 0.01
-    cells: list[str] | None = None
+    allowed_loss: Loss = 0.01
+    cells: Annotated[list[str], Meta(min_length=1)] | None = None
     per_cell: bool = False
 
 
 class HardConstraint(Strict):
     """A bound that every run of the candidate keeps."""
 
-    metric: str
+    metric: NotEmpty
     min: float | None = None
     max: float | None = None
-    cells: list[str] | None = None
+    cells: Annotated[list[str], Meta(min_length=1)] | None = None
 
 
 class CodeGoal(Strict, tag="code", tag_field="type"):
     """A goal that a verifier of the kit checks."""
 
-    verifier: str
+    verifier: NotEmpty
 
 
 class ThresholdGoal(Strict, tag="metric_threshold", tag_field="type"):
     """A goal that a metric reaches a bound in each of the cells."""
 
-    metric: str
-    cells: list[str]
-    min: float | None = None
-    max: float | None = None
-    runs: int = 20
+    metric: NotEmpty
+    cells: Annotated[list[str], Meta(min_length=1)]
+    min: Above0 | None = None
+    max: Above0 | None = None
+    runs: Annotated[int, Meta(ge=10, le=1000)] = 20
 
 
 class ReviewGoal(Strict, tag="review", tag_field="type"):
     """A goal that people or a panel vote on."""
 
-    question: str
-    quorum: int
+    question: NotEmpty
+    quorum: AtLeastOne
 
 
 class Goal(Strict):
     """One goal of a goal campaign."""
 
-    id: str
+    id: NotEmpty
     title: str
     verify: CodeGoal | ThresholdGoal | ReviewGoal
-    weight: float = 1.0
+    weight: Above0 = 1.0
 
 
 class McpServer(Strict):
@@ -114,8 +126,8 @@ class McpServer(Strict):
 class Workers(Strict):
     """The backend of the lanes' workers; options belong to the backend."""
 
-    backend: str
-    lanes: int = 1
+    backend: NotEmpty
+    lanes: AtLeastOne = 1
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     model: str | None = None
 
@@ -123,7 +135,7 @@ class Workers(Strict):
 class Role(Strict):
     """A planner or advisor: backend `off` is none."""
 
-    backend: str = "off"
+    backend: NotEmpty = "off"
     options: dict[str, Any] = msgspec.field(default_factory=dict)
     model: str | None = None
 
@@ -150,48 +162,48 @@ class Budget(Strict):
     attempts: a number; wall_s, judge_s: seconds; usd: dollars; candidate_mib: MiB of one tree.
     """
 
-    attempts: int = 50
-    wall_s: float | None = None
-    judge_s: float | None = None
-    tokens: int | None = None
-    usd: float | None = None
-    candidate_mib: int = 64
+    attempts: AtLeastOne = 50
+    wall_s: Above0 | None = None
+    judge_s: Above0 | None = None
+    tokens: AtLeastOne | None = None
+    usd: Above0 | None = None
+    candidate_mib: AtLeastOne = 64
 
 
 class Stop(Strict):
     """Ends the campaign early: total gain (fraction), goals all met, attempts without promotion."""
 
-    gain: float | None = None
+    gain: Above0 | None = None
     goals: bool = False
-    stale_attempts: int | None = None
+    stale_attempts: AtLeastOne | None = None
 
 
 class Judging(Strict):
     """The constants of the rule (judging, 3.3), with their defaults."""
 
-    held_out_weight: float = 0.5
-    held_out_allowed_loss: float = 0.005
-    cell_allowed_loss: float | None = 0.03
-    guard_alpha: float = 0.05
-    alpha_campaign: float = 0.01
-    alpha_horizon: int = 200
-    screen_alpha: float = 0.02
-    futility_beta: float = 0.05
-    confirm_beta: float = 0.01
-    min_blocks: int = 5
-    max_blocks: int = 30
-    confirm_min_blocks: int = 10
-    confirm_max_blocks: int = 40
-    warmup_runs: int = 1
-    settle_ms: int = 20
+    held_out_weight: Share = 0.5
+    held_out_allowed_loss: Loss = 0.005
+    cell_allowed_loss: Loss | None = 0.03
+    guard_alpha: Chance = 0.05
+    alpha_campaign: Chance = 0.01
+    alpha_horizon: AtLeastOne = 200
+    screen_alpha: Chance = 0.02
+    futility_beta: Chance = 0.05
+    confirm_beta: Chance = 0.01
+    min_blocks: Blocks = 5
+    max_blocks: Blocks = 30
+    confirm_min_blocks: Blocks = 10
+    confirm_max_blocks: Blocks = 40
+    warmup_runs: Annotated[int, Meta(ge=0)] = 1
+    settle_ms: Annotated[int, Meta(ge=0)] = 20
     reset: Literal["spin", "kernel"] | None = None
-    max_discard_share: float = 0.2
-    suspect_gain: float = 10.0
-    hold_timeout_s: int = 604800
-    startup_share_warn: float = 0.02
-    startup_share_max: float = 0.2
+    max_discard_share: Share = 0.2
+    suspect_gain: Annotated[float, Meta(gt=1)] = 10.0
+    hold_timeout_s: AtLeastOne = 604800
+    startup_share_warn: Share = 0.02
+    startup_share_max: Share = 0.2
     infra_retries: Literal[0, 1] = 1
-    max_judge_s: float | None = None
+    max_judge_s: Above0 | None = None
     rule: Literal["signflip-1"] = "signflip-1"
 
 
@@ -199,9 +211,9 @@ class Contract(Strict):
     """A completed contract: project.commit and project.kit hold full ids."""
 
     schema_version: Literal[1]
-    name: str
+    name: Name
     campaign: CampaignKind
-    task: str
+    task: NotEmpty
     project: Project
     cells: list[str] = msgspec.field(default_factory=list)
     held_out_cells: list[str] = msgspec.field(default_factory=list)
@@ -210,8 +222,8 @@ class Contract(Strict):
     hard_constraints: list[HardConstraint] = msgspec.field(default_factory=list)
     monitor_only: list[Any] = msgspec.field(default_factory=list)
     goals: list[Goal] = msgspec.field(default_factory=list)
-    models: list[str] = msgspec.field(default_factory=list)
-    mcp_servers: list[McpServer] | None = None
+    models: list[Sha256Text] = msgspec.field(default_factory=list)
+    mcp_servers: Annotated[list[McpServer], Meta(max_length=20)] | None = None
     agents: Agents = msgspec.field(default_factory=Agents)
     budget: Budget = msgspec.field(default_factory=Budget)
     stop: Stop = msgspec.field(default_factory=Stop)

@@ -63,16 +63,14 @@ class Document:
 
     def read(self, kind: Any, value: object, path: Path = ()) -> object:  # noqa: ANN401 (a type)
         """Return the value as the annotated type, or a mark when it has a problem."""
-        metas: tuple[Meta, ...] = ()
-        if typing.get_origin(kind) is Annotated:
-            kind, *metas_found = typing.get_args(kind)
-            metas = tuple(cast("list[Meta]", metas_found))
+        kind, metas = _bare(kind)
         if value is None and kind is not Any:
             return self._null(kind, path)
         options = _options(kind)
         if len(options) > 1 and all(isinstance(one, type) for one in options):
             return self._union(options, value, path)
-        return self._one(options[0], metas, value, path)
+        kind, inner_metas = _bare(options[0])
+        return self._one(kind, metas + inner_metas, value, path)
 
     def _null(self, kind: object, path: Path) -> object:
         if self._null_is_absent and type(None) in typing.get_args(kind):
@@ -193,6 +191,14 @@ def _fields(kind: type) -> dict[str, msgspec.structs.FieldInfo]:
     return {one.encode_name: one for one in msgspec.structs.fields(kind)}
 
 
+def _bare(kind: Any) -> tuple[Any, tuple[Meta, ...]]:  # noqa: ANN401 (a type)
+    """Return an annotated type without its ranges, and the ranges."""
+    if typing.get_origin(kind) is not Annotated:
+        return kind, ()
+    inner, *metas = typing.get_args(kind)
+    return inner, tuple(metas)
+
+
 def _options(kind: Any) -> list[Any]:  # noqa: ANN401 (a type)
     if typing.get_origin(kind) in {Union, types.UnionType}:
         return [one for one in typing.get_args(kind) if one is not type(None)]
@@ -223,17 +229,13 @@ _PHRASES: Final[Mapping[object, str]] = {
 
 
 def _phrase(kind: object) -> str:
-    metas: tuple[Meta, ...] = ()
-    if typing.get_origin(kind) is Annotated:
-        kind, *found = typing.get_args(kind)
-        metas = tuple(cast("list[Meta]", found))
-    return phrase(kind, metas)
+    kind, metas = _bare(kind)
+    inner, inner_metas = _bare(_options(kind)[0])
+    return phrase(inner, metas + inner_metas)
 
 
 def phrase(kind: object, metas: tuple[Meta, ...] = ()) -> str:
     """Return a type in words, as a message needs it: `an integer of at least 1`."""
-    options = _options(kind)
-    kind = options[0]
     origin = typing.get_origin(kind)
     if origin is Literal:
         return _any_of(typing.get_args(kind))
@@ -241,7 +243,7 @@ def phrase(kind: object, metas: tuple[Meta, ...] = ()) -> str:
         return "text that is not empty"
     words = _PHRASES.get(origin or kind, "an object")
     if origin is list:
-        inner = typing.get_args(kind)[0]
+        inner, _ = _bare(typing.get_args(kind)[0])
         words = "a list of text" if inner is str else "a list"
     return words + "".join(_bounds(meta) for meta in metas)
 
