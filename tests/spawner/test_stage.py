@@ -1,0 +1,286 @@
+"""One stage: started, stamped, limited, ended and proven gone. No uid of its own is needed."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.spawner.conftest import Runner
+from thermite.errors import InfrastructureError
+from thermite.rig.stages import Stages
+from thermite.schema.stage import CollectLimits, Entry, Limits
+
+WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
+
+
+def test_a_stage_gets_exactly_the_environment_that_was_asked_for(run: Runner) -> None:
+    for name in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR", "BASH_ENV"):
+        os.environ[name] = "/nonesuch"
+    try:
+        result = run.argv("env")
+    finally:
+        for name in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR", "BASH_ENV"):
+            del os.environ[name]
+    assert result.stdout.decode() == f"PATH={run.rig.path_variable}\n"
+
+
+def test_a_stage_holds_no_descriptor_of_anybody_else(run: Runner) -> None:
+    result = run.argv("python3", "-I", "-S", "-c", "import os; print(os.listdir('/proc/self/fd'))")
+    assert result.stdout == b"['0', '1', '2', '3']\n"  # 3 is the listing's own
+
+
+def test_the_exit_code_is_a_shells(run: Runner) -> None:
+    assert run.sh("exit 7").exit_code == 7
+    assert run.sh("kill -TERM $$").exit_code == 143
+
+
+def test_a_program_that_cannot_be_executed_is_the_candidates_failure(run: Runner) -> None:
+    result = run.argv("./nonesuch")
+    assert (result.exit_code, result.killed) == (127, None)
+    assert result.stderr == b"cannot execute ./nonesuch: No such file or directory\n"
+
+
+def test_a_stage_is_ended_at_its_time_limit(run: Runner) -> None:
+    result = run.sh("echo before; sleep 60", timeout_s=0.3)
+    assert (result.killed, result.exit_code) == ("timeout", 137)
+    assert result.stdout == b"before\n"
+    assert 300_000_000 <= result.record.t_ns < 10_000_000_000
+
+
+def test_the_clock_covers_the_program_and_not_the_settling(rig: Stages) -> None:
+    with rig.slot("run-0") as slot:
+        result = slot.run(
+            ["sleep", "0.1"],
+            env={"PATH": rig.path_variable},
+            limits=Limits(timeout_s=20),
+            timed=True,
+            settle_ms=2000,
+        )
+    assert 100_000_000 <= result.record.t_ns < 1_900_000_000
+
+
+def test_a_daemon_dies_with_the_stage_and_its_output_is_kept(run: Runner) -> None:
+    began = time.monotonic()
+    result = run.sh("echo kept; setsid sleep 47.125 & exit 0")
+    assert time.monotonic() - began < 15
+    assert (result.exit_code, result.stdout) == (0, b"kept\n")
+    assert result.isolation.proof is not None
+    assert result.isolation.proof.survivors == 0
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
+    assert b"sleep 47.125" not in listed
+
+
+def test_only_the_end_of_a_flood_is_kept_and_it_is_exact(run: Runner) -> None:
+    result = run.python(
+        "import sys\n"
+        "for i in range(200000): sys.stdout.write('%08d\\n' % i)\n"
+        "sys.stderr.write('x' * 100000)\n",
+    )
+    whole = b"".join(b"%08d\n" % i for i in range(200000))
+    assert result.stdout == whole[-65536:]
+    assert result.stderr == b"x" * 65536
+
+
+def test_joined_output_is_in_the_order_it_was_written(rig: Stages) -> None:
+    with rig.slot("builder-0") as slot:
+        result = slot.run(
+            ["sh", "-c", "echo a; echo b >&2; echo c"],
+            env={"PATH": rig.path_variable},
+            limits=Limits(timeout_s=20),
+            join_output=True,
+        )
+    assert (result.stdout, result.stderr) == (b"a\nb\nc\n", b"")
+
+
+def test_memory_over_the_limit_ends_the_stage(run: Runner) -> None:
+    result = run.python("x = b'1' * (300 << 20)\nimport time; time.sleep(60)", rss_mib=100)
+    assert result.killed == "memory"
+
+
+def test_the_memory_of_two_processes_is_summed(run: Runner) -> None:
+    text = "import os, time\nos.fork()\nx = b'1' * (80 << 20)\ntime.sleep(60)"
+    assert run.python(text, rss_mib=120).killed == "memory"
+
+
+def test_disk_over_the_limit_ends_the_stage(run: Runner) -> None:
+    text = "for i in 1 2 3 4 5 6; do head -c 4M /dev/zero > f$i; done; sleep 60"
+    assert run.sh(text, disk_mib=10).killed == "disk"
+
+
+def test_one_file_cannot_grow_over_the_limit_between_samples(run: Runner) -> None:
+    result = run.python(
+        "import os, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "fd = os.open('f', os.O_CREAT | os.O_WRONLY)\n"
+        "try: os.posix_fallocate(fd, 0, 11 << 20)\n"
+        "except OSError as e: print(e.errno)\n",
+        disk_mib=10,
+    )
+    assert result.stdout == b"27\n"  # EFBIG
+
+
+def test_fifty_thousand_files_count_as_over_the_disk_limit(run: Runner) -> None:
+    text = "import time\nfor i in range(50000): open(f'{i}', 'w').close()\ntime.sleep(60)"
+    assert run.python(text, disk_mib=10_000).killed == "disk"
+
+
+def test_deep_nesting_counts_as_over_the_disk_limit_and_is_removed(run: Runner) -> None:
+    text = "import os, time\nfor _ in range(6000): os.mkdir('d' * 50); os.chdir('d' * 50)\n"
+    folder = run.slot.folder
+    assert run.python(text + "time.sleep(60)", disk_mib=1000).killed == "disk"
+    assert folder.exists()
+
+
+def test_a_slots_folder_is_gone_after_its_lending(rig: Stages) -> None:
+    with rig.slot("run-0") as slot:
+        slot.place([Entry(path=b"a/b/c", kind="file", data=b"1")])
+        folder = slot.folder
+        assert (folder / "a/b/c").read_bytes() == b"1"
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        pytest.param(b"../x", "file", id="climbs out"),
+        pytest.param(b"/etc/x", "file", id="absolute"),
+        pytest.param(b"a//b", "file", id="empty component"),
+        pytest.param(b"", "folder", id="empty"),
+    ],
+)
+def test_placing_never_leaves_the_work_folder(rig: Stages, path: bytes, kind: str) -> None:
+    with rig.slot("run-0") as slot, pytest.raises(InfrastructureError, match="plain relative"):
+        slot.place([Entry(path=path, kind=kind)])  # type: ignore[arg-type]
+
+
+def test_placing_never_follows_a_link(rig: Stages, tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    target.mkdir()
+    link = Entry(path=b".kit", kind="link", data=os.fsencode(target))
+    with rig.slot("run-0") as slot, pytest.raises(InfrastructureError, match="place in run-0"):
+        slot.place([link, Entry(path=b".kit/secret", kind="file", data=b"1")])
+    assert list(target.iterdir()) == []
+
+
+def test_outputs_are_copied_and_hashed(run: Runner, tmp_path: Path) -> None:
+    run.sh("mkdir -p out/d; printf hello > out/d/f; printf x > out/x; chmod 755 out/x; umask 0")
+    into = tmp_path / "into"
+    into.mkdir()
+    got = run.slot.collect(["out/"], into, WIDE)
+    assert (got.problems, got.missing) == ([], [])
+    assert [(one.path, one.mode, one.size) for one in got.files] == [
+        ("out/d/f", 0o444, 5),
+        ("out/x", 0o555, 1),
+    ]
+    assert got.files[0].sha256.startswith("2cf24dba5fb0a30e26e83b2ac5b9e29e")
+    assert (into / "out/d/f").read_bytes() == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        pytest.param("ln -s /etc/passwd out/a", "out/a is a symbolic link", id="link"),
+        pytest.param("ln -s nowhere out/a", "out/a is a symbolic link", id="dangling link"),
+        pytest.param("ln -s .. out/d", "out/d is a symbolic link", id="link to a folder"),
+        pytest.param("mkfifo out/a", "out/a is a named pipe", id="fifo"),
+        pytest.param(
+            "echo 1 > b; ln b out/a", "out/a is a hard link: the file has 2 names", id="hard link"
+        ),
+        pytest.param(
+            "python3 -c 'import socket; socket.socket(1).bind(\"out/a\")'",
+            "out/a is a socket",
+            id="socket",
+        ),
+        pytest.param(
+            "truncate -s 1T out/a", "out/a takes the outputs over 1048576 bytes", id="sparse"
+        ),
+        pytest.param(
+            "for i in $(seq 101); do echo > out/$i; done", "more than 100 files", id="entries"
+        ),
+        pytest.param(
+            "mkdir -p out/$(yes d | head -33 | tr '\\n' '/')",
+            "is nested deeper than 32 levels",
+            id="nesting",
+        ),
+        pytest.param(
+            "printf x > \"$(printf 'out/\\033[31m')\"; ln -s x out/b", "out/b is", id="esc"
+        ),
+    ],
+)
+def test_refused_outputs_are_named_and_nothing_is_kept(
+    run: Runner, tmp_path: Path, command: str, problem: str
+) -> None:
+    result = run.sh(f"mkdir out; {command}")
+    assert result.exit_code == 0, result.stderr
+    into = tmp_path / "into"
+    into.mkdir()
+    got = run.slot.collect(["out/"], into, WIDE)
+    assert problem in "; ".join(got.problems)
+    assert list(into.iterdir()) == []
+
+
+def test_a_link_on_the_way_to_an_output_is_refused(run: Runner, tmp_path: Path) -> None:
+    run.sh("mkdir real; echo 1 > real/a; ln -s real out")
+    into = tmp_path / "into"
+    into.mkdir()
+    got = run.slot.collect(["out/a", "gone"], into, WIDE)
+    assert got.problems == ["out is a symbolic link"]
+    assert got.missing == ["gone"]
+
+
+def test_an_unreadable_output_folder_is_no_traceback(run: Runner, tmp_path: Path) -> None:
+    run.sh("mkdir -p out/d; echo 1 > out/d/f; chmod 0 out/d/f out/d")
+    into = tmp_path / "into"
+    into.mkdir()
+    got = run.slot.collect(["out"], into, WIDE)
+    assert [one.path for one in got.files] == ["out/d/f"] or got.problems
+
+
+def test_the_first_stage_does_not_lend_its_folder_to_a_second(rig: Stages) -> None:
+    with (
+        rig.slot("run-0"),
+        pytest.raises(InfrastructureError, match="has the work folder"),
+        rig.slot("run-0"),
+    ):
+        pass
+    with pytest.raises(InfrastructureError, match="there is no slot 'nope'"), rig.slot("nope"):
+        pass
+
+
+def test_a_stage_copy_is_readable_only_where_it_was_granted(rig: Stages, tmp_path: Path) -> None:
+    source = tmp_path / "kit"
+    source.mkdir()
+    (source / "secret").write_text("4711")
+    with rig.slot("run-0") as slot, rig.copy_for("run-0") as copy:
+        copy.add(source, "kit")
+        argv = ["cat", str(copy.path / "kit/secret")]
+        env, limits = {"PATH": rig.path_variable}, Limits(timeout_s=20)
+        granted = slot.run(argv, env=env, limits=limits, readable=(copy,))
+        refused = slot.run(argv, env=env, limits=limits)
+    assert granted.stdout == b"4711"
+    assert refused.stdout == b""
+    assert not copy.path.exists()
+
+
+def test_the_startup_probe_is_a_program_that_does_nothing(rig: Stages) -> None:
+    with rig.slot("run-0") as slot:
+        times = rig.startup_probe_ns(slot, 5)
+        assert list(slot.folder.iterdir()) == []
+    assert len(times) == 5
+    assert all(0 < one < 1_000_000_000 for one in times)
+
+
+def test_a_run_leaves_no_terminal_and_no_setuid_bit(run: Runner) -> None:
+    assert run.sh("exec 3<>/dev/tty").exit_code != 0
+    assert b"not permitted" in run.sh("cp /bin/true x; chmod 4755 x").stderr
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["socket.socket(2, 1)", "socket.socket(2, 2)", "socket.socket(10, 1)", "socket.socket(40, 1)"],
+)
+def test_a_run_has_no_socket_but_unix_ones(run: Runner, call: str) -> None:
+    text = f"import socket\nsocket.socketpair()\ntry: {call}\nexcept OSError as e: print(e.errno)\n"
+    assert run.python(text).stdout == b"97\n"

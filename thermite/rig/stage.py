@@ -1,0 +1,361 @@
+"""The spawner's client: asks for stages, folders and blocks by message, from any thread.
+
+One socket, one reader thread; every request waits for the reply with its own id. A
+refusal of the spawner is an InfrastructureError: the candidate's failures come back as
+values. Source: isolation, 4.1 (closed vocabulary); the other end is `thermite/spawner`.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from thermite.errors import InfrastructureError
+from thermite.rig.copies import Copy
+from thermite.rig.device import cpu
+from thermite.rig.outputs import refusal
+from thermite.rig.stages import Slot, StageCopy, Stages
+from thermite.schema.stage import (
+    Collected,
+    CollectedFile,
+    CollectLimits,
+    Entry,
+    Environment,
+    IsolationRecord,
+    Limits,
+    ProofOfZero,
+    RunRecord,
+    StageResult,
+)
+
+MAX_MESSAGE_BYTES: Final = 1 << 16
+_MAX_DESCRIPTORS: Final = 4
+_KIND: Final = {"file": b"f", "executable": b"x", "link": b"l", "folder": b"d"}
+_PROBE_NAME: Final = "startup"
+_PROBE_TIMEOUT_S: Final = 30.0
+
+
+@dataclass
+class _Waiting:
+    """One request on its way."""
+
+    answered: threading.Event = field(default_factory=threading.Event)
+    reply: dict[str, Any] = field(default_factory=dict)
+    fds: list[int] = field(default_factory=list)
+
+
+class Spawner:
+    """The line to a spawner."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
+        self._lock = threading.Lock()
+        self._waiting: dict[int, _Waiting] = {}
+        self._count = 0
+        self._is_gone = False
+        threading.Thread(target=self._read, name="spawner", daemon=True).start()
+
+    @classmethod
+    def connect(cls, fd: int) -> Stages:
+        """Return the rig behind a socket of the spawner's.
+
+        Raises:
+            InfrastructureError: the spawner is gone.
+        """
+        return cls(socket.socket(fileno=fd)).rig()
+
+    def rig(self) -> Stages:
+        """Return what this line leads to, once the spawner has said what it applies.
+
+        Raises:
+            InfrastructureError: the spawner is gone.
+        """
+        return _Rig(self)
+
+    def ask(
+        self, do: str, fields: Mapping[str, object], fds: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Send one request and return its reply with the descriptors beside it.
+
+        Raises:
+            InfrastructureError: the spawner refused it, or is gone.
+        """
+        waiting = _Waiting()
+        with self._lock:
+            if self._is_gone:
+                raise InfrastructureError("the spawner is gone")
+            self._count += 1
+            number = self._count
+            self._waiting[number] = waiting
+        message = json.dumps({"id": number, "do": do, **fields}, separators=(",", ":")).encode()
+        try:
+            self._send(do, message, fds)
+            waiting.answered.wait()
+        finally:
+            with self._lock:
+                self._waiting.pop(number, None)
+        if not waiting.reply.get("ok"):
+            _close(waiting.fds)
+            raise InfrastructureError(str(waiting.reply.get("error", "the spawner is gone")))
+        return waiting.reply, waiting.fds
+
+    def _send(self, do: str, message: bytes, fds: Sequence[int]) -> None:
+        if len(message) > MAX_MESSAGE_BYTES:
+            raise InfrastructureError(
+                f"a request {do!r} of {len(message)} bytes is over {MAX_MESSAGE_BYTES}:"
+                " shorten the command or its environment"
+            )
+        try:
+            socket.send_fds(self._line, [message], list(fds))
+        except OSError as error:
+            raise InfrastructureError(f"the spawner is gone: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Hang up: the spawner of a single client then ends everything and leaves."""
+        with contextlib.suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                raw, fds, _, _ = socket.recv_fds(self._line, MAX_MESSAGE_BYTES, _MAX_DESCRIPTORS)
+            except OSError:
+                raw, fds = b"", []
+            if not raw:
+                break
+            reply = json.loads(raw)
+            with self._lock:
+                waiting = self._waiting.get(reply["id"])
+            if waiting is None:
+                _close(fds)
+                continue
+            waiting.reply, waiting.fds = reply, fds
+            waiting.answered.set()
+        with self._lock:
+            self._is_gone = True
+            for waiting in self._waiting.values():
+                waiting.answered.set()
+        self._line.close()
+
+
+class _Rig:
+    """`Stages` over a line."""
+
+    def __init__(self, line: Spawner) -> None:
+        self._line = line
+        told, _ = line.ask("probe", {})
+        self._told = told
+        self._isolation = IsolationRecord(
+            level=told["level"],
+            features=told["features"],
+            network=told["network"],
+            user="harness",
+            uid=os.getuid(),
+            gaps=told["gaps"],
+        )
+
+    @property
+    def isolation(self) -> IsolationRecord:
+        """The level that this rig's stages get; the proof is None."""
+        return self._isolation
+
+    @property
+    def path_variable(self) -> str:
+        """PATH of every stage."""
+        return str(self._told["path"])
+
+    @property
+    def run_cpus(self) -> list[int]:
+        """The CPUs that timed runs are pinned to."""
+        return list(self._told["run_cpus"])
+
+    @contextlib.contextmanager
+    def slot(self, name: str) -> Iterator[Slot]:
+        """Lend a slot with an empty work folder; at the end it is swept and removed."""
+        told, _ = self._line.ask("folder", {"slot": name, "kind": "work"})
+        try:
+            yield _LentSlot(self._line, name, Path(told["path"]))
+        finally:
+            self._line.ask("sweep", {"slot": name, "copy": None})
+
+    @contextlib.contextmanager
+    def copy_for(self, slot: str) -> Iterator[StageCopy]:
+        """Make an empty stage copy for one slot; it is removed at the end."""
+        with self._copy(slot) as copy:
+            yield copy
+
+    @contextlib.contextmanager
+    def _copy(self, slot: str) -> Iterator[Copy]:
+        told, _ = self._line.ask("folder", {"slot": slot, "kind": "copy"})
+        try:
+            yield Copy(Path(told["path"]))
+        finally:
+            self._line.ask("sweep", {"slot": slot, "copy": told["name"]})
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """Hold the clock locks and freeze every other slot."""
+        self._line.ask("block_begin", {"cpus": self._told["run_cpus"], "cards": []})
+        try:
+            yield
+        finally:
+            self._line.ask("block_end", {})
+
+    def startup_probe_ns(self, slot: Slot, count: int) -> list[int]:
+        """Time the driver's program that does nothing, as a timed run, ns each."""
+        if not isinstance(slot, _LentSlot):
+            raise TypeError("a slot of another rig")
+        times = []
+        with self._copy(slot.name) as copy:
+            copy.write(_PROBE_NAME, cpu.startup_program(), executable=True)
+            for _ in range(count):
+                result = slot.run(
+                    [str(copy.path / _PROBE_NAME)],
+                    env={"PATH": self.path_variable},
+                    limits=Limits(timeout_s=_PROBE_TIMEOUT_S),
+                    timed=True,
+                    readable=(copy,),
+                )
+                if result.exit_code != 0:
+                    raise InfrastructureError(
+                        f"the start-up probe ended with exit {result.exit_code}"
+                    )
+                times.append(result.record.t_ns)
+        return times
+
+
+class _LentSlot:
+    """`Slot` over a line."""
+
+    def __init__(self, line: Spawner, name: str, folder: Path) -> None:
+        self._line = line
+        self.name = name
+        self._folder = folder
+
+    @property
+    def folder(self) -> Path:
+        """The work folder."""
+        return self._folder
+
+    def place(self, entries: Iterable[Entry]) -> None:
+        """Unpack entries into the work folder as the slot's own user."""
+        read, write = os.pipe2(os.O_CLOEXEC)
+        writer = _Writer(write, entries)
+        writer.start()
+        try:
+            self._line.ask("place", {"slot": self.name}, (read,))
+        finally:
+            os.close(read)
+            writer.join()
+        if writer.error is not None:
+            raise writer.error
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Environment,
+        limits: Limits,
+        cwd: Path | None = None,
+        timed: bool = False,
+        settle_ms: int = 0,
+        join_output: bool = False,
+        readable: Sequence[StageCopy] = (),
+    ) -> StageResult:
+        """Run one stage to its proven end."""
+        fields = {
+            "stage": self.name,
+            "slot": self.name,
+            "argv": list(argv),
+            "env": dict(env),
+            "limits": msgspec.to_builtins(limits),
+            "cwd": None if cwd is None else str(cwd),
+            "timed": timed,
+            "settle_ms": settle_ms,
+            "join_output": join_output,
+            "readable": [copy.path.name for copy in readable],
+        }
+        with contextlib.ExitStack() as granted:
+            for copy in readable:
+                if isinstance(copy, Copy):
+                    granted.enter_context(copy.granted())
+            reply, fds = self._line.ask("start", fields)
+        return _result(reply, fds, argv)
+
+    def collect(self, paths: Sequence[str], into: Path, limits: CollectLimits) -> Collected:
+        """Copy plain files out of the work folder into an empty folder."""
+        target = os.open(into, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fields = {
+            "slot": self.name,
+            "paths": list(paths),
+            "limits": msgspec.to_builtins(limits),
+        }
+        try:
+            _, fds = self._line.ask("collect", fields, (target,))
+        finally:
+            os.close(target)
+        report = json.loads(_read_file(fds[0]))
+        return Collected(
+            files=msgspec.convert(report["files"], list[CollectedFile]),
+            problems=[refusal(*problem) for problem in report["problems"]],
+            missing=report["missing"],
+        )
+
+
+class _Writer(threading.Thread):
+    """Writes entries into the pipe that the spawner's fork reads."""
+
+    def __init__(self, pipe: int, entries: Iterable[Entry]) -> None:
+        super().__init__(name="place", daemon=True)
+        self._pipe, self._entries = pipe, entries
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Write until the entries end, or the other side has had enough."""
+        try:
+            with os.fdopen(self._pipe, "wb", buffering=1 << 20) as stream:
+                for entry in self._entries:
+                    head = len(entry.path).to_bytes(4, "little")
+                    size = len(entry.data).to_bytes(8, "little")
+                    stream.write(_KIND[entry.kind] + head + size + entry.path)
+                    stream.write(entry.data)
+        except BrokenPipeError:
+            return  # the refusal itself says why
+        except Exception as error:  # noqa: BLE001 - an error of the entries' own, raised by place
+            self.error = error
+
+
+def _result(reply: dict[str, Any], fds: Sequence[int], argv: Sequence[str]) -> StageResult:
+    stdout, stderr = (_read_file(fd) for fd in fds)
+    if reply["exec_error"] is not None:
+        words = os.strerror(reply["exec_error"])
+        stderr += f"cannot execute {argv[0]}: {words}\n".encode("utf-8", "surrogateescape")
+    isolation = dict(reply["isolation"])
+    isolation["proof"] = msgspec.convert(isolation["proof"], ProofOfZero)
+    return StageResult(
+        killed=reply["killed"],
+        exit_code=reply["exit_code"],
+        stdout=stdout,
+        stderr=stderr,
+        record=msgspec.convert(reply["record"], RunRecord),
+        isolation=IsolationRecord(**isolation),
+    )
+
+
+def _read_file(fd: int) -> bytes:
+    """Read a memory file from its beginning, and close it."""
+    with open(fd, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def _close(fds: Iterable[int]) -> None:
+    for fd in fds:
+        os.close(fd)

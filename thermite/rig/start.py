@@ -1,0 +1,166 @@
+"""Starting a spawner: its command line, its settings, and one that serves a single client.
+
+The spawner runs by folder path under an interpreter that imports nothing of ours; all it is
+told stands in one JSON object on a descriptor. `thermite rig serve` becomes a spawner with
+`become`; tests and `thermite judge` use `spawner`, which is its only client.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from thermite.errors import InfrastructureError
+from thermite.rig.stage import Spawner
+from thermite.rig.stages import Stages
+
+FOLDER: Final = Path(__file__).resolve().parent.parent / "spawner"
+SLOTS: Final = ("builder-0", "run-0", "check", "import", "worker-0")
+"""The slots of a rig with one judge and one lane."""
+_PACKAGES: Final = FOLDER.parent.parent
+_LONGEST_END_S: Final = 40.0
+_CHILD_ENV: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+@dataclass(frozen=True)
+class SpawnerConfig:
+    """What a spawner is told; None leaves the spawner's own default.
+
+    state: the rig's folder; stage_root: where stage folders lie, STATE/stages by default;
+    fallback_root: where a fresh stage root may be made when stages can't reach stage_root,
+    None where that is an error; slots: name to whether it has the network; private:
+    further folders that no stage may read; isolation: auto, none or users.
+    """
+
+    state: Path
+    stage_root: Path | None = None
+    fallback_root: Path | None = Path("/var/tmp")  # noqa: S108 - a fresh 0711 folder is made there
+    slots: Mapping[str, bool] = field(default_factory=lambda: dict.fromkeys(SLOTS, False))
+    isolation: str | None = None
+    private: Sequence[Path] = ()
+    uid_range: tuple[int, int] | None = None
+    run_dir: Path | None = None
+    run_cpus: Sequence[int] | None = None
+    stage_path: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the JSON object; THERMITE_ISOLATION, _UID_RANGE and _RUN_CPUS fill gaps.
+
+        Raises:
+            InfrastructureError: one of the variables has a value that can't be read.
+        """
+        root = self.stage_root or self.state / "stages"
+        told: dict[str, Any] = {
+            "state": str(self.state.resolve()),
+            "stage_root": str(root.resolve()),
+            "slots": dict(self.slots),
+            "private": [str(path.resolve()) for path in self.private],
+            "isolation": self.isolation or os.environ.get("THERMITE_ISOLATION") or "auto",
+            "fallback_root": None if self.fallback_root is None else str(self.fallback_root),
+            "uid_range": self.uid_range or _numbers("THERMITE_UID_RANGE", "-"),
+            "run_cpus": self.run_cpus or _numbers("THERMITE_RUN_CPUS", ","),
+            "run_dir": None if self.run_dir is None else str(self.run_dir),
+            "stage_path": self.stage_path,
+        }
+        optional = ("uid_range", "run_cpus", "run_dir", "stage_path")
+        return {k: v for k, v in told.items() if v is not None or k not in optional}
+
+
+def _numbers(variable: str, between: str) -> list[int] | None:
+    text = os.environ.get(variable, "")
+    if not text:
+        return None
+    try:
+        return [int(word) for word in text.split(between)]
+    except ValueError:
+        raise InfrastructureError(
+            f"{variable} is {text!r}: give whole numbers with {between!r} between them"
+        ) from None
+
+
+def command(fd: int) -> list[str]:
+    """Return the argv of a spawner whose settings are on descriptor `fd`."""
+    return [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(FOLDER), str(fd)]
+
+
+def become(config: SpawnerConfig) -> NoReturn:
+    """Replace this process with a spawner that starts and restarts supervisor and harness.
+
+    Raises:
+        InfrastructureError: the settings can't be used.
+    """
+    env = {**_CHILD_ENV, "PYTHONPATH": str(_PACKAGES)}
+    children = {
+        "supervisor": {"argv": [sys.executable, "-m", "supervisor"], "env": env},
+        "harness": {"argv": [sys.executable, "-m", "thermite.harness"], "env": env},
+    }
+    fd = _settings_file(config.settings() | {"children": children})
+    os.set_inheritable(fd, True)  # noqa: FBT003 - positional only
+    argv = command(fd)
+    os.execve(argv[0], argv, os.environ)  # noqa: S606 - our own program, no shell
+
+
+@contextlib.contextmanager
+def spawner(state: Path, **config: Any) -> Iterator[Stages]:  # noqa: ANN401 - SpawnerConfig's fields
+    """Run a spawner for this process alone, and end it with everything in it.
+
+    Args:
+        state: the rig's folder; made if it is missing.
+        config: further fields of `SpawnerConfig`.
+
+    Raises:
+        InfrastructureError: it does not start, or the isolation can't be had.
+    """
+    state.mkdir(mode=0o711, parents=True, exist_ok=True)
+    settings = SpawnerConfig(state, **config).settings()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    fd = _settings_file(settings | {"client_fd": theirs.fileno()})
+    process = subprocess.Popen(
+        command(fd),
+        pass_fds=(fd, theirs.fileno()),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    os.close(fd)
+    theirs.close()
+    line = Spawner(ours)
+    try:
+        yield _connected(line, process)
+    finally:
+        line.close()
+        _ended(process)
+
+
+def _connected(line: Spawner, process: "subprocess.Popen[bytes]") -> Stages:
+    try:
+        return line.rig()
+    except InfrastructureError as error:
+        line.close()
+        said = _ended(process)
+        raise InfrastructureError(said or str(error)) from None
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> str:
+    """Wait for the spawner's end and return the last line that it said."""
+    try:
+        _, said = process.communicate(timeout=_LONGEST_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, said = process.communicate()
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("thermite spawner: ") if lines else ""
+
+
+def _settings_file(settings: Mapping[str, Any]) -> int:
+    fd = os.memfd_create("settings", os.MFD_CLOEXEC)
+    with open(fd, "wb", closefd=False) as file:
+        file.write(json.dumps(settings).encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

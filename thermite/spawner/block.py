@@ -1,0 +1,141 @@
+"""A block: the clock locks are held and every slot but its own stands still.
+
+Source: isolation, 4.1 (Blocks). What can't be frozen within a second is ended. No limit
+counts frozen time.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from . import scan
+from .clock import ClockLocks
+from .ending import tree_of
+from .ground import Ground, Live, Slot, send
+from .killer import kill_uid
+from .linux import raw_ns
+from .loop import Step, Until
+from .stage import Reply
+from .vocabulary import Fields, RefusedError
+
+_FREEZE_S: Final = 1.0
+_ROUND_S: Final = 0.005
+
+
+class Blocks:
+    """The block that runs now, if one does."""
+
+    def __init__(self, ground: Ground, lock_folder: str) -> None:
+        self._ground = ground
+        self._locks = ClockLocks(lock_folder)
+        self._frozen: dict[str, tuple[Live, float, float | None]] = {}
+
+    def begin(self, fields: Fields) -> Step[Reply]:
+        """Take the clock locks, then freeze; replies with the milliseconds of each.
+
+        Raises:
+            RefusedError: a block runs already, or another rig holds a clock lock for too long.
+        """
+        ground = self._ground
+        if ground.is_timing:
+            raise RefusedError("a block runs already")
+        ground.is_timing = True
+        began = raw_ns()
+        holder = yield from self._locks.take(fields["cpus"] or ground.run_cpus, fields["cards"])
+        if holder is not None:
+            ground.is_timing = False
+            raise RefusedError(f"another rig has held {holder} for ten minutes")
+        locked = raw_ns()
+        ground.timing.shut()
+        ended = yield from self._freeze_all()
+        return {
+            "lock_ms": round((locked - began) / 1e6, 3),
+            "freeze_ms": round((raw_ns() - locked) / 1e6, 3),
+            "ended": ended,
+        }, []
+
+    def end(self) -> Step[Reply]:
+        """Let every slot go on and release the clock locks."""
+        if not self._ground.is_timing:
+            raise RefusedError("no block runs")
+        yield from self.release()
+        return {}, []
+
+    def release(self) -> Step[None]:
+        """Undo what begin did; also after the harness's death."""
+        ground = self._ground
+        for name, (live, since, left) in self._frozen.items():
+            slot = ground.slots[name]
+            if slot.live is not live:
+                continue
+            yield from _signal_all(ground, slot, signal.SIGCONT)
+            if left is not None:
+                live.deadline = time.monotonic() + left
+            live.is_frozen = False
+            live.frozen_s += time.monotonic() - since
+            ground.loop.wake(live.task)
+        self._frozen.clear()
+        self._locks.release()
+        ground.is_timing = False
+        ground.timing.open()
+
+    def _freeze_all(self) -> Step[list[str]]:
+        """Freeze every slot that is not the block's own; return those that had to be ended."""
+        ended = []
+        for slot, live in list(self._ground.lives()):
+            if slot.in_block:
+                continue
+            now = time.monotonic()
+            left = None if live.deadline is None else max(0.0, live.deadline - now)
+            live.deadline, live.is_frozen = None, True
+            self._frozen[slot.name] = (live, now, left)
+            if not (yield from _frozen(self._ground, slot, live)):
+                live.to_kill = True
+                self._ground.loop.wake(live.task)
+                ended.append(slot.name)
+        return ended
+
+
+def _frozen(ground: Ground, slot: Slot, live: Live) -> Step[bool]:
+    """Stop a slot's processes until a scan sees none of them moving."""
+    give_up = time.monotonic() + _FREEZE_S
+    while slot.live is live:
+        yield from _signal_all(ground, slot, signal.SIGSTOP)
+        if not _moving(ground, slot):
+            return True
+        if time.monotonic() > give_up:
+            return False
+        yield Until((), time.monotonic() + _ROUND_S)
+    return True
+
+
+def _signal_all(ground: Ground, slot: Slot, number: int) -> Step[None]:
+    if slot.identity is not None:
+        yield from kill_uid(ground, slot, number)
+        return
+    for pid in tree_of(ground, slot):
+        send(pid, number)
+
+
+def _moving(ground: Ground, slot: Slot) -> list[int]:
+    if slot.identity is not None:
+        return scan.moving(slot.uid)
+    table: Mapping[int, Any] = scan.all_seen()
+    return [pid for pid in tree_of(ground, slot) if pid in table and table[pid].state not in "TtZX"]
+
+
+def lock_folder(ground: Ground) -> str:
+    """Return where clock locks lie, made if need be: the machine's, or this user's own."""
+    if os.getuid() == 0:
+        path = ground.settings.run_dir
+        os.makedirs(path, 0o755, exist_ok=True)
+        return path
+    home = os.environ.get("XDG_RUNTIME_DIR")
+    path = f"{home}/thermite" if home else f"/tmp/thermite-{os.getuid()}"  # noqa: S108
+    os.makedirs(path, 0o700, exist_ok=True)
+    found = os.lstat(path)
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise RefusedError(f"{path} must be a folder of yours with mode 0700")
+    return path

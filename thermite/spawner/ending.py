@@ -1,0 +1,92 @@
+"""The end of a stage: everything of it is killed, and its absence is proven by a scan.
+
+Source: isolation, 4.1, "End of every stage". With a uid of its own, the killer's one
+kill(-1) reaches all of it; at level none every descendant that fell to this process, as
+subreaper, is ended by pidfd, round by round. Not zero within the time is never the
+candidate's fault: the slot is quarantined.
+"""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from . import scan
+from .ground import Ground, Live, Slot, send
+from .killer import kill_uid
+from .linux import raw_ns
+from .loop import Step, Until
+
+_LONGEST_S: Final = 5.0
+_ROUND_S: Final = 0.002
+_MAIN_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the last scan found, after how many rounds and milliseconds; swept: entries removed."""
+
+    survivors: int
+    rounds: int
+    kill_ms: float
+    swept: int = 0
+
+
+def end_main(live: Live) -> Step[None]:
+    """Kill a stage's main process and wait until it is gone; it is not reaped here."""
+    try:
+        signal.pidfd_send_signal(live.pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    deadline = time.monotonic() + _MAIN_S
+    while time.monotonic() < deadline:
+        if live.pidfd in (yield Until((live.pidfd,), deadline)):
+            return
+
+
+def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
+    """Kill whatever is left of a slot's stage and prove that nothing is.
+
+    Raises:
+        RefusedError: an assertion of the killer does not hold; nothing was killed.
+    """
+    began = raw_ns()
+    give_up = time.monotonic() + _LONGEST_S
+    rounds = 0
+    while True:
+        rounds += 1
+        if slot.identity is None:
+            left = yield from _end_tree(ground, slot)
+        else:
+            left = yield from _end_uid(ground, slot)
+        if not left or time.monotonic() > give_up:
+            break
+        yield Until((), time.monotonic() + _ROUND_S)
+    if left:
+        slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
+    return Proof(left, rounds, round((raw_ns() - began) / 1e6, 3))
+
+
+def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
+    yield from kill_uid(ground, slot, signal.SIGKILL)
+    ground.reap()
+    return len(scan.living(slot.uid))
+
+
+def _end_tree(ground: Ground, slot: Slot) -> Step[int]:
+    found = tree_of(ground, slot)
+    for pid in found:
+        send(pid, signal.SIGKILL)
+    if found:
+        yield Until((), time.monotonic() + _ROUND_S)
+        ground.reap()
+    return len(tree_of(ground, slot)) if found else 0
+
+
+def tree_of(ground: Ground, slot: Slot) -> set[int]:
+    """Return what is live of a stage at level none: its tree, and every orphan."""
+    found = ground.orphans()
+    if slot.live is not None:
+        found |= scan.below(slot.live.main, scan.all_seen())
+    return found - {os.getpid()}

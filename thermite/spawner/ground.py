@@ -1,0 +1,186 @@
+"""What every request stands on: the slots, who they are, and what runs in them now."""
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from . import linux, scan
+from .child import Identity
+from .fork import Fork, Garb
+from .landlock import SYSTEM, spared
+from .loop import Gate, Loop, Task
+from .seccomp import program
+from .settings import Settings
+from .vocabulary import RefusedError
+
+BLOCK_SLOTS: Final = ("run", "check", "interactor")
+"""Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
+
+
+@dataclass
+class Live:
+    """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze."""
+
+    main: int
+    pidfd: int
+    task: Task
+    deadline: float | None = None
+    to_kill: bool = False
+    is_frozen: bool = False
+    frozen_s: float = 0.0
+
+
+@dataclass
+class Slot:
+    """One user with one work folder; identity None is level none."""
+
+    name: str
+    network: bool
+    identity: Identity | None
+    folder: str | None = None
+    folder_fd: int = -1
+    live: Live | None = None
+    busy: bool = False
+    quarantined: str | None = None
+    copies: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def word(self) -> str:
+        """The documents' word for the slot's user: builder, run, check, import, worker-i."""
+        noun, _, number = self.name.rpartition("-")
+        plain = noun and number.isdigit() and (noun != "worker") and number == "0"
+        return noun if plain else self.name
+
+    @property
+    def uid(self) -> int:
+        """The uid that its stages have."""
+        return os.getuid() if self.identity is None else self.identity.uid
+
+    @property
+    def in_block(self) -> bool:
+        """Whether a block's own job uses it."""
+        return self.name.rpartition("-")[0] in BLOCK_SLOTS or self.name in BLOCK_SLOTS
+
+
+@dataclass
+class Level:
+    """What this spawner applies, found out at its start."""
+
+    name: str
+    features: list[str]
+    network: str
+    gaps: list[str]
+    landlock: int
+    reaper: int | None = None
+    harness: Identity | None = None
+    supervisor: Identity | None = None
+    watch_capability: int = 0
+
+
+class Ground:
+    """The spawner's whole state."""
+
+    def __init__(self, settings: Settings, level: Level, slots: dict[str, Slot]) -> None:
+        self.settings = settings
+        self.level = level
+        self.slots = slots
+        self.loop = Loop()
+        self.killing = Gate(self.loop)
+        self.timing = Gate(self.loop)
+        self.is_timing = False
+        self.children: set[int] = set()
+        self.all_cpus = frozenset(os.sched_getaffinity(0))
+        self.run_cpus = _run_cpus(settings, self.all_cpus)
+        self.quiet_cpus = self.all_cpus - self.run_cpus or self.all_cpus
+        self.filters = _filters(level)
+        self.system_paths = _system_paths(settings)
+
+    def slot(self, name: str) -> Slot:
+        """Return a slot that can be used.
+
+        Raises:
+            RefusedError: there is none of this name, or it is quarantined.
+        """
+        slot = self.slots.get(name)
+        if slot is None:
+            raise RefusedError(f"there is no slot {name!r}; this rig has {', '.join(self.slots)}")
+        if slot.quarantined is not None:
+            raise RefusedError(
+                f"slot {name} is quarantined until the next start: {slot.quarantined}"
+            )
+        return slot
+
+    def garb(self, slot: Slot | None) -> Garb:
+        """Return what a fork wears: the slot's user, or the harness's with leave to read."""
+        if slot is not None:
+            return Garb(slot.identity, cpus=self.quiet_cpus)
+        return Garb(self.level.harness, self.level.watch_capability, self.quiet_cpus)
+
+    def lives(self) -> Iterator[tuple[Slot, Live]]:
+        """Return the slots in which a stage runs, with the stage."""
+        for slot in self.slots.values():
+            if slot.live is not None:
+                yield slot, slot.live
+
+    def adopt(self, one: Fork) -> Fork:
+        """Remember a fork as ours, so that it is not taken for an orphan."""
+        self.children.add(one.pid)
+        return one
+
+    def reap(self) -> None:
+        """Bury orphans that have ended; a child of ours is left to whoever waits for it."""
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None or found.si_pid in self.children:
+                return
+            os.waitpid(found.si_pid, 0)
+
+    def orphans(self) -> set[int]:
+        """Return live processes that fell to this one and belong to no child of ours."""
+        table = scan.all_seen()
+        own = os.getpid()
+        found: set[int] = set()
+        for one in table.values():
+            if one.parent == own and one.pid not in self.children:
+                found |= scan.below(one.pid, table)
+        return found
+
+
+def _run_cpus(settings: Settings, all_cpus: frozenset[int]) -> frozenset[int]:
+    """Return the CPUs of timed runs: as set, else the last one when there are several."""
+    if settings.run_cpus is not None:
+        return frozenset(settings.run_cpus) & all_cpus or all_cpus
+    return frozenset((max(all_cpus),)) if len(all_cpus) > 1 else all_cpus
+
+
+def _system_paths(settings: Settings) -> list[str]:
+    """Return what a confined stage may read of the system: nothing that is private."""
+    private = [os.path.realpath(path) for path in (settings.state, *settings.private)]
+    roots = {os.path.realpath(root) for root in SYSTEM if os.path.isdir(root)}
+    return sorted({path for root in roots for path in spared(root, private)})
+
+
+def _filters(level: Level) -> dict[bool, bytes | None]:
+    if "seccomp" not in level.features:
+        return {True: None, False: None}
+    return {network: program(linux.MACHINE, network=network) for network in (True, False)}
+
+
+def send(pid: int, number: int) -> bool:
+    """Signal one process by a descriptor of its own; false when it is gone."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(fd)
+    return True

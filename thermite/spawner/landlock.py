@@ -1,0 +1,139 @@
+"""Landlock: which files a process may still reach, and whom it may still signal.
+
+An allow-list: what no rule names can't be opened, whatever its mode says. Descriptors that
+are open already stay usable, and chmod, stat and utime are not covered. Source: the
+kernel's Documentation/userspace-api/landlock.rst; bits: include/uapi/linux/landlock.h.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import Final
+
+from .linux import (
+    LANDLOCK_ADD_RULE,
+    LANDLOCK_CREATE_RULESET,
+    LANDLOCK_RESTRICT_SELF,
+    call,
+)
+
+_EXECUTE: Final = 1 << 0
+_WRITE_FILE: Final = 1 << 1
+_READ_FILE: Final = 1 << 2
+_READ_DIR: Final = 1 << 3
+_REFER: Final = 1 << 13  # ABI 2
+_TRUNCATE: Final = 1 << 14  # ABI 3
+_FIRST_RIGHTS: Final = (1 << 13) - 1
+
+_NET_ABI: Final = 4
+SCOPE_ABI: Final = 6
+_NET: Final = 0b11  # bind and connect of TCP
+_SCOPE: Final = 0b11  # abstract unix sockets, signals
+_RULE_PATH_BENEATH: Final = 1
+_VERSION_FLAG: Final = 1
+
+READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
+_FILE_RIGHTS: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
+_MOST_SPLITS: Final = 4096
+
+SYSTEM: Final = (
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/opt", "/nix"),
+    *("/etc", "/proc", "/sys", "/dev", "/run/systemd/resolve"),
+)
+"""Folders of the system that a build or a run reads; homes, /var, /tmp and /srv are not."""
+DEVICES: Final = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+
+
+def abi() -> int:
+    """Return the kernel's Landlock version, 0 when there is none."""
+    try:
+        return call(LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG))
+    except OSError:
+        return 0
+
+
+def _all_rights(version: int) -> int:
+    rights = _FIRST_RIGHTS
+    if version >= 2:  # noqa: PLR2004 - the ABI that brought the right
+        rights |= _REFER
+    if version >= 3:  # noqa: PLR2004 - the ABI that brought the right
+        rights |= _TRUNCATE
+    return rights
+
+
+def spared(root: str, private: Sequence[str]) -> list[str]:
+    """Return paths that together cover `root` but no path of `private`.
+
+    A rule covers everything below it, so a folder on the way to a private one is replaced
+    by its other children.
+    """
+    home = PurePosixPath(root)
+    if any(home == PurePosixPath(path) or home.is_relative_to(path) for path in private):
+        return []
+    inner = [path for path in private if PurePosixPath(path).is_relative_to(home)]
+    if not inner:
+        return [root]
+    kept: list[str] = []
+    for name in sorted(os.listdir(root))[:_MOST_SPLITS]:
+        child = f"{root.rstrip('/')}/{name}"
+        if not os.path.islink(child):
+            kept.extend(spared(child, inner))
+    return kept
+
+
+class Confinement:
+    """What one process will be allowed; made before the fork, applied after it."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self._rules: list[tuple[int, int]] = []
+
+    def allow_below(self, paths: Iterable[str], rights: int = READ) -> None:
+        """Allow `rights` for everything below each path that exists."""
+        for path in paths:
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            self._rules.append((fd, rights if os.path.isdir(path) else rights & _FILE_RIGHTS))
+
+    def allow_all_below(self, paths: Iterable[str]) -> None:
+        """Allow everything below each path."""
+        self.allow_below(paths, _all_rights(self.version))
+
+    def close(self) -> None:
+        """Close the descriptors of the rules."""
+        for fd, _ in self._rules:
+            os.close(fd)
+        self._rules.clear()
+
+    def apply(self, *, files: bool, network: bool, scope: bool) -> None:
+        """Confine the calling process for good; needs no_new_privs.
+
+        network: leave TCP alone; scope: keep signals and abstract sockets inside.
+
+        Raises:
+            OSError: the kernel refused.
+        """
+        fs = _all_rights(self.version) if files else 0
+        net = _NET if self.version >= _NET_ABI and not network else 0
+        scoped = _SCOPE if self.version >= SCOPE_ABI and scope else 0
+        if not fs | net | scoped:
+            return
+        attributes = struct.pack("=QQQ", fs, net, scoped)
+        size = 24 if self.version >= SCOPE_ABI else 16 if self.version >= _NET_ABI else 8
+        block = ctypes.create_string_buffer(attributes, 24)
+        ruleset = call(LANDLOCK_CREATE_RULESET, block, ctypes.c_size_t(size), ctypes.c_uint(0))
+        for fd, rights in self._rules if files else ():
+            rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & fs, fd), 12)
+            call(
+                LANDLOCK_ADD_RULE,
+                ctypes.c_int(ruleset),
+                ctypes.c_int(_RULE_PATH_BENEATH),
+                rule,
+                ctypes.c_uint(0),
+            )
+        call(LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
+        os.close(ruleset)

@@ -1,0 +1,114 @@
+"""What a stage is given before its fork: pipes, a working folder, rules, a process limit."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from . import scan
+from .child import Setup
+from .ground import Ground, Slot
+from .landlock import DEVICES, Confinement
+from .vocabulary import Fields, RefusedError
+
+
+@dataclass
+class Streams:
+    """A stage's output: the write ends for the stage, the rest for its attendant."""
+
+    out: tuple[int, int]
+    err: tuple[int, int] | None
+    tails: tuple[int, int]
+
+    @classmethod
+    def opened(cls, *, joined: bool) -> "Streams":
+        """Open the pipes and the memory files for the tails."""
+        return cls(
+            os.pipe2(os.O_CLOEXEC),
+            None if joined else os.pipe2(os.O_CLOEXEC),
+            (os.memfd_create("stdout"), os.memfd_create("stderr")),
+        )
+
+    @property
+    def for_attendant(self) -> list[int]:
+        """Pipe and memory file of each stream."""
+        fds = [self.out[0], self.tails[0]]
+        return fds if self.err is None else [*fds, self.err[0], self.tails[1]]
+
+    def close_tails(self) -> None:
+        """Close the memory files."""
+        for fd in self.tails:
+            os.close(fd)
+
+    def close_pipes(self, end: int) -> None:
+        """Close the read ends (0) or the write ends (1)."""
+        os.close(self.out[end])
+        if self.err is not None:
+            os.close(self.err[end])
+
+
+@contextlib.contextmanager
+def setup_of(
+    ground: Ground, slot: Slot, fields: Fields, streams: Streams, cpus: frozenset[int]
+) -> Iterator[Setup]:
+    """Prepare one stage; what it holds open is closed when the fork has been made.
+
+    Raises:
+        RefusedError: a folder or a copy is not the slot's.
+    """
+    with contextlib.ExitStack() as opened:
+        cwd = _working_folder(slot, fields["cwd"])
+        opened.callback(os.close, cwd)
+        confinement = Confinement(ground.level.landlock)
+        opened.callback(confinement.close)
+        if slot.identity is None and ground.level.landlock:
+            _confine_files(ground, slot, fields, confinement)
+        yield Setup(
+            argv=fields["argv"],
+            env=fields["env"],
+            cwd=cwd,
+            stdout=streams.out[1],
+            stderr=streams.out[1] if streams.err is None else streams.err[1],
+            identity=slot.identity,
+            processes=_process_limit(slot, fields["limits"]["processes"]),
+            disk_mib=fields["limits"]["disk_mib"],
+            cpus=cpus,
+            settle_ms=fields["settle_ms"],
+            program=ground.filters[slot.network],
+            confinement=confinement,
+            confine_files=slot.identity is None,
+            network=slot.network,
+        )
+
+
+def _working_folder(slot: Slot, cwd: str | None) -> int:
+    """Open the folder to run in: below the slot's work folder or a copy made for it."""
+    path = cwd or slot.folder or ""
+    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    real = os.readlink(f"/proc/self/fd/{fd}")
+    allowed = [slot.folder, *slot.copies.values()]
+    if not any(one and (real == one or real.startswith(f"{one}/")) for one in allowed):
+        os.close(fd)
+        raise RefusedError(f"{path} is in no folder of slot {slot.name}")
+    return fd
+
+
+def _confine_files(ground: Ground, slot: Slot, fields: Fields, confinement: Confinement) -> None:
+    """Level none: the system to read, the work folder to write, granted copies to read."""
+    confinement.allow_below(ground.system_paths)
+    confinement.allow_all_below(DEVICES)
+    confinement.allow_all_below((slot.folder or "",))
+    confinement.allow_below(_copy_path(slot, name) for name in fields["readable"])
+
+
+def _copy_path(slot: Slot, name: str) -> str:
+    if name not in slot.copies:
+        raise RefusedError(f"slot {slot.name} has no stage copy {name!r}")
+    return slot.copies[name]
+
+
+def _process_limit(slot: Slot, asked: int | None) -> int | None:
+    """At level none the kernel counts every thread of the person's own, so these come on top."""
+    if asked is None or slot.identity is not None:
+        return asked
+    return asked + scan.threads_of(slot.uid)

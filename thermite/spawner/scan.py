@@ -1,0 +1,142 @@
+"""What /proc says: who lives under a uid, who descends from a process, who stands still.
+
+A process that ends while it is read is not there; every other error is an error.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+_STATUS_BYTES: Final = 4096
+_GONE: Final = (FileNotFoundError, ProcessLookupError)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One live process: state letter, parent, session, start in clock ticks since boot."""
+
+    pid: int
+    state: str
+    parent: int
+    session: int
+    started: int
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except _GONE:
+        return None
+    try:
+        return os.read(fd, _STATUS_BYTES)
+    except _GONE:
+        return None
+    finally:
+        os.close(fd)
+
+
+def pids() -> list[int]:
+    """Return every process id."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def uids_of(pid: int) -> tuple[str, tuple[int, ...]] | None:
+    """Return a process's state letter and its real, effective, saved and fs uid."""
+    text = _read(f"/proc/{pid}/status")
+    if text is None:
+        return None
+    state, ids = "?", ()
+    for line in text.split(b"\n"):
+        if line.startswith(b"State:\t"):
+            state = chr(line[7])
+        elif line.startswith(b"Uid:\t"):
+            return state, tuple(int(word) for word in line[5:].split())
+    return state, ids
+
+
+def living(uid: int, besides: Iterable[int] = ()) -> list[int]:
+    """Return the processes whose real, effective or saved uid is `uid`; zombies are not live."""
+    passed_over = set(besides)
+    found = []
+    for pid in pids():
+        if pid in passed_over:
+            continue
+        seen = uids_of(pid)
+        if seen is not None and uid in seen[1][:3] and seen[0] not in "ZX":
+            found.append(pid)
+    return found
+
+
+def moving(uid: int, besides: Iterable[int] = ()) -> list[int]:
+    """Return the live processes of `uid` that do not stand still (state T or t)."""
+    still = []
+    for pid in living(uid, besides):
+        seen = uids_of(pid)
+        if seen is not None and seen[0] not in "TtZX":
+            still.append(pid)
+    return still
+
+
+def holders_of(uid: int) -> list[int]:
+    """Return the processes with real or saved uid `uid`, zombies too."""
+    found = []
+    for pid in pids():
+        seen = uids_of(pid)
+        if seen is not None and uid in (seen[1][0:1] + seen[1][2:3]):
+            found.append(pid)
+    return found
+
+
+def seen(pid: int) -> Seen | None:
+    """Return what /proc/<pid>/stat says, None when the process is gone."""
+    text = _read(f"/proc/{pid}/stat")
+    if text is None or b")" not in text:
+        return None
+    words = text[text.rindex(b")") + 2 :].split()
+    return Seen(
+        pid=pid,
+        state=words[0].decode(),
+        parent=int(words[1]),
+        session=int(words[3]),
+        started=int(words[19]),
+    )
+
+
+def all_seen() -> dict[int, Seen]:
+    """Return every process, zombies too."""
+    table = {}
+    for pid in pids():
+        one = seen(pid)
+        if one is not None:
+            table[pid] = one
+    return table
+
+
+def below(root: int, table: dict[int, Seen]) -> set[int]:
+    """Return the live descendants of `root`, itself included when it lives."""
+    children: dict[int, list[int]] = {}
+    for one in table.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    found: set[int] = set()
+    queue = [root]
+    while queue:
+        pid = queue.pop()
+        if pid in found:
+            continue
+        found.add(pid)
+        queue.extend(children.get(pid, ()))
+    return {pid for pid in found if pid in table and table[pid].state not in "ZX"}
+
+
+def threads_of(uid: int) -> int:
+    """Return how many threads the processes of one real uid have."""
+    total = 0
+    for pid in pids():
+        text = _read(f"/proc/{pid}/status")
+        if text is None or b"\nUid:\t%d\t" % uid not in text:
+            continue
+        for line in text.split(b"\n"):
+            if line.startswith(b"Threads:"):
+                total += int(line.split()[1])
+    return total

@@ -1,0 +1,95 @@
+"""What a spawner is told at its own start, once: one JSON object, unknown fields refused."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, TypeAlias
+
+WantedLevel: TypeAlias = Literal["auto", "none", "users"]
+
+DEFAULT_STAGE_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+DEFAULT_UID_RANGE: Final = (58000, 58999)
+DEFAULT_RUN_DIR: Final = "/run/thermite"
+MAX_SETTINGS_BYTES: Final = 1 << 16
+
+
+class BadSettingsError(Exception):
+    """The settings can't be used; whoever starts the spawner has to mend them."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A child that the spawner starts and starts again; argv and env never change."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one spawner.
+
+    state: the rig's folder; stage_root: where stage folders lie; fallback_root: a folder
+    below which a fresh stage root is made when stages can't reach stage_root, or None: then
+    that is an error; slots: name to whether it has the network; private: folders that no
+    stage may read; run_cpus: None for the last CPU when there is more than one;
+    client_fd: the socket of a harness that is there already; children: both, or none.
+    """
+
+    state: str
+    stage_root: str
+    slots: Mapping[str, bool]
+    fallback_root: str | None = None
+    isolation: WantedLevel = "auto"
+    private: tuple[str, ...] = ()
+    uid_range: tuple[int, int] = DEFAULT_UID_RANGE
+    run_dir: str = DEFAULT_RUN_DIR
+    run_cpus: tuple[int, ...] | None = None
+    stage_path: str = DEFAULT_STAGE_PATH
+    client_fd: int | None = None
+    children: Mapping[str, Program] = field(default_factory=dict)
+
+
+def read_settings(raw: bytes) -> Settings:
+    """Return the settings in `raw`.
+
+    Raises:
+        BadSettingsError: with what is wrong in words.
+    """
+    if len(raw) > MAX_SETTINGS_BYTES:
+        raise BadSettingsError(f"the settings are over {MAX_SETTINGS_BYTES} bytes")
+    try:
+        told = json.loads(raw)
+    except ValueError as error:
+        raise BadSettingsError(f"the settings are not JSON: {error}") from None
+    known = {one.name for one in fields(Settings)}
+    if not isinstance(told, dict) or told.keys() - known:
+        raise BadSettingsError(f"the settings must be an object of {', '.join(sorted(known))}")
+    return _checked(told)
+
+
+def _checked(told: dict[str, Any]) -> Settings:
+    try:
+        children = {
+            name: Program(tuple(one["argv"]), dict(one["env"]))
+            for name, one in told.pop("children", {}).items()
+        }
+        low, high = told.pop("uid_range", DEFAULT_UID_RANGE)
+        cpus = told.pop("run_cpus", None)
+        settings = Settings(
+            **told | {"private": tuple(told.get("private", ()))},
+            uid_range=(int(low), int(high)),
+            run_cpus=None if cpus is None else tuple(int(cpu) for cpu in cpus),
+            children=children,
+        )
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise BadSettingsError(f"a setting has the wrong form: {error}") from None
+    if settings.isolation not in {"auto", "none", "users"}:
+        raise BadSettingsError(f"isolation is {settings.isolation!r}, not auto, none or users")
+    if bool(settings.children) == (settings.client_fd is not None):
+        raise BadSettingsError("give either children or client_fd")
+    if settings.children and settings.children.keys() != {"supervisor", "harness"}:
+        raise BadSettingsError("children must be supervisor and harness")
+    if not 0 < settings.uid_range[0] <= settings.uid_range[1]:
+        raise BadSettingsError(f"the uid range {settings.uid_range} must start above 0")
+    return settings

@@ -1,0 +1,262 @@
+"""One stage from request to reply: set up, stamped, watched, ended, proven gone."""
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+from . import clock
+from .attendant import OVER, Watch, attend
+from .child import FAILED, NOT_EXECUTED, OUR_EXEC_ERRORS, READY, fork_stage
+from .ending import Proof, end_main, end_slot
+from .fork import Fork, finished, fork, trouble
+from .ground import Ground, Live, Slot
+from .linux import raw_ns
+from .loop import Step, Until
+from .preparing import Streams, setup_of
+from .vocabulary import Fields, RefusedError
+
+Reply = tuple[dict[str, Any], list[int]]
+"""A reply's fields, and the descriptors that go with it."""
+
+_SETUP_S: Final = 30.0
+_DRAIN_S: Final = 15.0
+_KIB: Final = 1024
+_MOST_KEPT: Final = 1 << 20
+_MILLISECOND_NS: Final = 1_000_000
+
+
+@dataclass
+class Outcome:
+    """What the clock and the waits said."""
+
+    killed: str | None = None
+    t0: int = 0
+    t1: int = 0
+    exit_code: int = 0
+    usage: Any = None
+    exec_error: int | None = None
+    started_at: str = ""
+    before: clock.Counters | None = None
+    after: clock.Counters | None = None
+
+
+def run_stage(ground: Ground, fields: Fields) -> Step[Reply]:
+    """Run one stage to its proven end.
+
+    Raises:
+        RefusedError: it can't be started, or something of it survived.
+    """
+    slot = ground.slot(fields["slot"])
+    if slot.folder is None:
+        raise RefusedError(f"slot {slot.name} has no work folder yet")
+    if slot.busy:
+        raise RefusedError(f"slot {slot.name} runs a stage already")
+    if not fields["argv"]:
+        raise RefusedError("a stage needs a program")
+    slot.busy = True
+    try:
+        if not slot.in_block:  # a stage of another job begins after the block that runs now
+            yield from ground.timing.passed()
+        with contextlib.ExitStack() as opened:
+            return (yield from Course(ground, slot, fields, opened).run())
+    finally:
+        slot.busy = False
+
+
+class Course:
+    """The way of one stage."""
+
+    def __init__(
+        self, ground: Ground, slot: Slot, fields: Fields, opened: contextlib.ExitStack
+    ) -> None:
+        self._ground, self._slot, self._fields, self._opened = ground, slot, fields, opened
+        self._limits = fields["limits"]
+        self._cpus = ground.run_cpus if fields["timed"] else ground.all_cpus
+        self._streams = Streams.opened(joined=fields["join_output"])
+        opened.callback(self._streams.close_tails)
+        self._outcome = Outcome()
+
+    def run(self) -> Step[Reply]:
+        """Fork the stage and its attendant, let it go, and end it whatever happens."""
+        live, status, go = self._forked()
+        control, control_end = os.pipe2(os.O_CLOEXEC)
+        attendant = self._attendant(live, control)
+        os.close(control)
+        self._streams.close_pipes(0)
+        try:
+            yield from self._begin(live, status, go)
+            yield from self._watched(live, attendant)
+        finally:
+            proof = yield from self._end(live)
+            os.close(control_end)
+            yield from finished(attendant, time.monotonic() + _DRAIN_S)
+            self._ground.children.discard(attendant.pid)
+        self._read_exec_error(status)
+        self._take_late_limit(attendant)
+        return self._reply(proof)
+
+    def _forked(self) -> tuple[Live, int, int]:
+        """Fork the main process and enter it as the slot's; return its two pipes too."""
+        given = (self._ground, self._slot, self._fields, self._streams, self._cpus)
+        try:
+            with setup_of(*given) as setup:
+                main, status, go = fork_stage(setup)
+        except (RefusedError, OSError):
+            self._streams.close_pipes(0)
+            raise
+        finally:
+            self._streams.close_pipes(1)
+        self._opened.callback(os.close, status)
+        self._opened.callback(os.close, go)
+        self._ground.children.add(main)
+        live = Live(main, os.pidfd_open(main), self._ground.loop.current)
+        self._slot.live = live
+        return live, status, go
+
+    def _attendant(self, live: Live, control: int) -> Fork:
+        identity = self._slot.identity
+        watch = Watch(
+            uid=None if identity is None else identity.uid,
+            main=live.main,
+            spawner=os.getpid(),
+            rss_mib=self._limits["rss_mib"],
+            disk_mib=self._limits["disk_mib"],
+            keep_bytes=min(self._limits["output_kib"] * _KIB, _MOST_KEPT),
+        )
+        fds = [self._slot.folder_fd, control, *self._streams.for_attendant]
+        garb = self._ground.garb(None)
+        return self._ground.adopt(fork(partial(attend, watch), fds, garb))
+
+    def _begin(self, live: Live, status: int, go: int) -> Step[None]:
+        """Wait until the child is ready, then stamp and let it go.
+
+        Raises:
+            RefusedError: it could not be set up, or was ended before.
+        """
+        deadline = time.monotonic() + _SETUP_S + self._fields["settle_ms"] / 1000
+        while status not in (yield Until((status, live.pidfd), deadline)):
+            if live.to_kill:
+                raise RefusedError("the stage was ended before it began")
+            if time.monotonic() >= deadline:
+                raise RefusedError(f"the stage's process was not ready after {_SETUP_S:.0f} s")
+        said = os.read(status, 1024)
+        if not said.startswith(READY):
+            text = said.removeprefix(FAILED).decode("utf-8", "replace") or "it ended"
+            raise RefusedError(f"the stage could not be set up: {text}")
+        self._outcome.before = self._counters()
+        self._outcome.started_at = clock.wall_time()
+        if self._limits["timeout_s"] is not None:
+            live.deadline = time.monotonic() + self._limits["timeout_s"]
+        self._outcome.t0 = raw_ns()
+        os.write(go, b"g")
+
+    def _counters(self) -> clock.Counters:
+        return clock.counters(min(self._cpus) if self._fields["timed"] else None)
+
+    def _watched(self, live: Live, attendant: Fork) -> Step[None]:
+        """Wait for the main process's end or for the first limit."""
+        heard = {attendant.said_fd}
+        while not self._outcome.t1:
+            ready = yield Until((live.pidfd, *heard), live.deadline)
+            stamp = self._ground.loop.stamp
+            if live.pidfd in ready:
+                self._outcome.t1 = stamp
+            elif attendant.said_fd in ready:
+                letter = os.read(attendant.said_fd, 1)
+                attendant.said += letter
+                if letter not in OVER:
+                    heard.clear()  # it has left; what went wrong is told at the stage's end
+                    continue
+                self._outcome.killed, self._outcome.t1 = OVER[letter], stamp
+            elif live.to_kill:
+                self._outcome.t1 = stamp
+            elif live.deadline is not None and time.monotonic() >= live.deadline:
+                self._outcome.killed, self._outcome.t1 = "timeout", stamp
+        self._outcome.after = self._counters()
+
+    def _end(self, live: Live) -> Step[Proof]:
+        """End the stage in the order of isolation 4.1; main is reaped for its rusage."""
+        yield from end_main(live)
+        pid, status, usage = os.wait4(live.main, os.WNOHANG)
+        if pid:
+            self._ground.children.discard(live.main)
+            self._outcome.usage = usage
+            code = os.waitstatus_to_exitcode(status)
+            self._outcome.exit_code = 128 - code if code < 0 else code
+            if code == -signal.SIGXFSZ and self._outcome.killed is None:
+                self._outcome.killed = "disk"
+        try:
+            return (yield from end_slot(self._ground, self._slot))
+        finally:
+            os.close(live.pidfd)
+            self._slot.live = None
+
+    def _read_exec_error(self, status: int) -> None:
+        said = os.read(status, 64)
+        if said.startswith(NOT_EXECUTED):
+            self._outcome.exec_error = int(said[len(NOT_EXECUTED) :])
+
+    def _take_late_limit(self, attendant: Fork) -> None:
+        """Take in a limit that was crossed in the stage's last moment."""
+        problem = trouble(attendant)
+        if problem is not None:
+            raise RefusedError(f"the attendant failed: {problem}")
+        if self._outcome.killed is None:
+            self._outcome.killed = OVER.get(attendant.said[:1])
+
+    def _reply(self, proof: Proof) -> Reply:
+        outcome, slot = self._outcome, self._slot
+        if slot.quarantined is not None:
+            raise RefusedError(slot.quarantined)
+        if outcome.usage is None:
+            raise RefusedError("the stage's main process could not be reaped")
+        if outcome.exec_error in OUR_EXEC_ERRORS:
+            words = os.strerror(outcome.exec_error or 0)
+            raise RefusedError(f"the program could not be started: {words}")
+        fields = {
+            "killed": outcome.killed,
+            "exit_code": outcome.exit_code,
+            "exec_error": outcome.exec_error,
+            "record": self._record(),
+            "isolation": isolation(self._ground, slot) | {"proof": asdict(proof)},
+        }
+        return fields, [os.dup(fd) for fd in self._streams.tails]
+
+    def _record(self) -> dict[str, Any]:
+        outcome = self._outcome
+        before, after = outcome.before, outcome.after
+        if before is None or after is None:
+            raise RuntimeError("a stage ended normally without its counters")
+        return {
+            "t_ns": outcome.t1 - outcome.t0,
+            **clock.usage_fields(outcome.usage),
+            "cpus": sorted(self._cpus),
+            "started_at": outcome.started_at,
+            "suspended_ns": _suspended(after.suspended_ns - before.suspended_ns),
+            "psi_cpu_us": clock.difference(after.psi_cpu_us, before.psi_cpu_us),
+            "steal_ticks": clock.difference(after.steal_ticks, before.steal_ticks),
+            "mhz": [before.mhz, after.mhz],
+            "millidegrees": [before.millidegrees, after.millidegrees],
+        }
+
+
+def _suspended(moved_ns: int) -> int:
+    """Two clocks can't be read at one moment: less than a millisecond is none."""
+    return moved_ns if moved_ns >= _MILLISECOND_NS else 0
+
+
+def isolation(ground: Ground, slot: Slot) -> dict[str, Any]:
+    """Return what is applied to the stages of one slot."""
+    level = ground.level
+    return {
+        "level": level.name,
+        "features": level.features,
+        "network": "open" if slot.network else level.network,
+        "user": slot.word,
+        "uid": slot.uid,
+        "gaps": level.gaps,
+    }
