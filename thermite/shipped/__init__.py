@@ -1,0 +1,34 @@
+"""What we ship beside the code: kits and examples to start from.
+
+What comes in: a name like `kits/demo-cpu`. What goes out: the folder it is in, which nobody
+may write to. In a checkout that is the folder at the top; an installed wheel carries both
+in here, so that the demo works without a checkout. This room knows nothing of what is in
+those folders.
+"""
+
+from pathlib import Path
+
+from thermite.errors import UsageError
+
+
+def shipped(name: str) -> Path:
+    """Return the folder of what is shipped as `kits/<name>` or `examples/<name>`.
+
+    Raises:
+        UsageError: nothing of that name is shipped.
+    """
+    there = _all()
+    if name not in there:
+        raise UsageError(f"nothing is shipped as {name!r}: there are {', '.join(sorted(there))}")
+    return there[name]
+
+
+def _all() -> dict[str, Path]:
+    here = Path(__file__).parent
+    return {
+        f"{kind}/{folder.name}": folder
+        for top in (here.parents[1], here)  # an installed wheel's own go before a neighbour's
+        for kind in ("kits", "examples")
+        for folder in sorted((top / kind).glob("[a-z0-9]*/"))
+        if folder.is_dir()
+    }
