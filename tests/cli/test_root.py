@@ -81,6 +81,14 @@ def test_every_command_speaks_json(path: tuple[str, ...]) -> None:
     assert is_group or "--json" in done.stdout
 
 
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_answers_wrong_usage_as_one_document(path: tuple[str, ...]) -> None:
+    done = thermite(*path, "--json", "--no-such-option")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["exit"] == 2
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("args", [("nonsense",), ("--nonsense",)])
 def test_wrong_usage_says_where_to_look(args: tuple[str, ...]) -> None:
     done = thermite(*args)

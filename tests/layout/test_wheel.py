@@ -64,16 +64,54 @@ def test_wheel_carries_what_is_shipped(wheel: Path, folder: str) -> None:
     assert there <= set(zipfile.ZipFile(wheel).namelist())
 
 
-def test_installed_wheel_runs_without_a_checkout(wheel: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "site")
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel alone; what it depends on comes from where the tests run."""
+    site = tmp_path_factory.mktemp("site")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run(
+        [*install, "--no-deps", "--no-index", "--target", str(site), str(wheel)],
+        check=True,
+        capture_output=True,
+    )
+    return site
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        pytest.param({}, id="no HOME"),
+        pytest.param({"PYTHONOPTIMIZE": "1"}, id="python -O"),
+        pytest.param({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent"}, id="no such HOME"),
+    ],
+)
+def test_installed_wheel_runs_without_a_checkout(
+    installed: Path, env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "thermite").mkdir()
+    (tmp_path / "thermite" / "__init__.py").write_text("raise SystemExit('somebody else')")
     done = subprocess.run(
-        [sys.executable, "-m", "thermite", "--help"],
+        [installed / "bin" / "thermite", "--help"],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "site")},
+        env={"PATH": "/nonexistent", "PYTHONPATH": str(installed)} | env,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "Usage: thermite" in done.stdout
+
+
+def test_installed_wheel_finds_what_is_shipped_in_itself(installed: Path, tmp_path: Path) -> None:
+    code = "from thermite.shipped import _all; print(*_all().values(), sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {Path(line).relative_to(installed / "thermite/shipped") for line in done.stdout.split()}
+    tree = (path for kind in ("kits", "examples") for path in (ROOT / kind).glob("[a-z0-9]*/"))
+    assert found == {path.relative_to(ROOT) for path in tree}

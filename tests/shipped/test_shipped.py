@@ -8,5 +8,5 @@ from thermite.shipped import shipped
 
 @pytest.mark.parametrize("name", ["kits/nonsense", "kits", "kits/../thermite", "/etc", ""])
 def test_only_what_is_shipped_is_found(name: str) -> None:
-    with pytest.raises(UsageError, match="nothing is shipped as .*: there are"):
+    with pytest.raises(UsageError, match=r"nothing is shipped as .*: there are"):
         shipped(name)
