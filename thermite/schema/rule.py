@@ -7,6 +7,8 @@ Source: the design page on judging, 3.1 to 3.3 and 3.8. Fractions are plain (0.0
 
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from thermite.schema.contract import Direction, Judging, Primary
 from thermite.schema.kit import CellValue
 from thermite.schema.strict import Strict
@@ -55,7 +57,8 @@ class RuleParameters(Strict):
     """Every parameter of the rule, filled in.
 
     weights: by cell, sum 1; metrics: those that the contract names; order_effect: how far
-    the rig's selftest saw the two orders apart (a log-ratio, 0 or more).
+    the rig's selftest saw the two orders apart (a log-ratio, 0 or more); startup_share: of
+    each visible cell, the share of a run that a program which does nothing takes too.
     """
 
     target: str
@@ -70,6 +73,7 @@ class RuleParameters(Strict):
     metrics: dict[str, MetricRule]
     order_effect: float
     judging: Judging
+    startup_share: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 class MeasuredBlock(Strict):
