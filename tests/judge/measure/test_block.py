@@ -5,10 +5,10 @@ import math
 import msgspec
 import pytest
 
-from thermite.judge.measure.block import measured_block, run_values
+from thermite.judge.measure.block import broken_constraints, measured, paired, values
 from thermite.judge.measure.disturbance import flags
 from thermite.schema.event import Check, Run
-from thermite.schema.rule import MetricRule
+from thermite.schema.rule import ConstraintRule, MetricRule
 from thermite.schema.stage import RunRecord
 from thermite.schema.verdict import Arm
 
@@ -32,7 +32,9 @@ RECORD = RunRecord(
 )
 
 
-def facts(cell: str, arm: Arm, t_ns: int, acc: str, outcome: str = "ok") -> tuple[Run, Check]:
+def facts(
+    cell: str, arm: Arm, t_ns: int, acc: str, *, position: int = 0, outcome: str = "ok"
+) -> tuple[Run, Check]:
     run = Run(
         attempt=1,
         tries=1,
@@ -40,7 +42,7 @@ def facts(cell: str, arm: Arm, t_ns: int, acc: str, outcome: str = "ok") -> tupl
         block=0,
         cell=cell,
         arm=arm,
-        position=0,
+        position=position,
         record=msgspec.structs.replace(RECORD, t_ns=t_ns),
         flags=[],
         isolation=None,
@@ -64,12 +66,11 @@ def facts(cell: str, arm: Arm, t_ns: int, acc: str, outcome: str = "ok") -> tupl
 def test_a_block_compares_the_arms_in_each_cell_and_metric() -> None:
     pairs = [
         facts("a", "champion", 40_000_000, "0.5"),
-        facts("a", "candidate", 20_000_000, "0.25"),
-        facts("b", "candidate", 30_000_000, "0.5"),
-        facts("b", "champion", 10_000_000, "0.5"),
+        facts("a", "candidate", 20_000_000, "0.25", position=1),
+        facts("b", "candidate", 30_000_000, "0.5", position=2),
+        facts("b", "champion", 10_000_000, "0.5", position=3),
     ]
-    values = run_values([run for run, _ in pairs], [check for _, check in pairs], METRICS)
-    block = measured_block("screen", 4, values, {"a": True, "b": False})
+    block = measured("screen", 4, pairs, METRICS)
     assert block.block == 4
     assert block.champion_first == {"a": True, "b": False}
     assert block.ln_ratio["speed"]["a"] == pytest.approx(math.log(2))
@@ -80,7 +81,30 @@ def test_a_block_compares_the_arms_in_each_cell_and_metric() -> None:
 
 def test_a_failed_run_has_no_value() -> None:
     run, check = facts("a", "candidate", 1, "1", outcome="check_failed")
-    assert run_values([run], [check], METRICS) == {}
+    assert values(run, check, METRICS) == {}
+
+
+def test_a_check_belongs_to_the_run_before_it() -> None:
+    (a, a_check), (b, _), (c, c_check) = (
+        facts("a", "champion", 1, "1"),
+        facts("a", "candidate", 2, "1", outcome="run_exited"),
+        facts("a", "candidate", 3, "2"),
+    )
+    assert paired([a, a_check, b, c, c_check]) == [(a, a_check), (b, None), (c, c_check)]
+
+
+def test_a_hard_constraint_is_held_against_each_run() -> None:
+    rule = ConstraintRule(metric="accuracy", min=0.9, max=1.0, cells=["a"])
+    pairs = [
+        facts("a", "candidate", 10, "0.5"),
+        facts("a", "candidate", 10, "0.95"),
+        facts("b", "candidate", 10, "0.5"),
+        facts("a", "champion", 10, "1.5"),
+    ]
+    assert broken_constraints(pairs, [rule], METRICS) == [
+        ("candidate", "accuracy of cell a is 0.5, and the contract asks for at least 0.9"),
+        ("champion", "accuracy of cell a is 1.5, and the contract asks for at most 1"),
+    ]
 
 
 @pytest.mark.parametrize(

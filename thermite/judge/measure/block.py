@@ -5,62 +5,92 @@ Works on the facts as the ledger holds them, so that an audit makes the same blo
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from thermite.judge.measure.metric import Missing, value
 from thermite.judge.measure.printed import as_float
 from thermite.schema.event import Check, Run
-from thermite.schema.rule import MeasuredBlock, MetricRule
+from thermite.schema.rule import ConstraintRule, MeasuredBlock, MetricRule
+from thermite.schema.strict import Strict
 from thermite.schema.verdict import Arm, JudgeStage
 
-Values = Mapping[tuple[str, Arm], Mapping[str, float]]
-"""By cell and arm: each metric's value of that run."""
+Pair: TypeAlias = tuple[Run, Check | None]
+"""A run and its check; a run that failed before it was checked has none."""
 
 
-def run_values(
-    runs: Sequence[Run], checks: Sequence[Check], metrics: Mapping[str, MetricRule]
-) -> dict[tuple[str, Arm], dict[str, float]]:
-    """Return the values of the good runs among some of one block (or of one job).
+def paired(facts: Iterable[Strict]) -> list[Pair]:
+    """Return the runs among some facts, each with the check that follows it at once."""
+    pairs: list[Pair] = []
+    for fact in facts:
+        if isinstance(fact, Run):
+            pairs.append((fact, None))
+        elif isinstance(fact, Check) and pairs:
+            pairs[-1] = (pairs[-1][0], fact)
+    return pairs
 
-    A later run of the same cell and arm takes the place of an earlier one.
+
+def values(run: Run, check: Check | None, metrics: Mapping[str, MetricRule]) -> dict[str, float]:
+    """Return each metric's value of one run, none for a run that failed.
 
     Raises:
         InfrastructureError: a rate has no work to divide.
     """
-    printed = {(check.cell, check.arm): check.fields for check in checks}
-    found: dict[tuple[str, Arm], dict[str, float]] = {}
-    for run in runs:
-        if run.outcome == "ok" and run.record is not None:
-            fields = printed.get((run.cell, run.arm), {})
-            found[run.cell, run.arm] = _values(run.cell, run.record.t_ns, fields, metrics)
-    return found
-
-
-def _values(
-    cell: str, t_ns: int, fields: Mapping[str, str], metrics: Mapping[str, MetricRule]
-) -> dict[str, float]:
-    numbers = {name: as_float(text) for name, text in fields.items()}
-    made = {name: value(name, rule, cell, t_ns, numbers) for name, rule in metrics.items()}
+    if run.outcome != "ok" or run.record is None:
+        return {}
+    numbers = {name: as_float(text) for name, text in check.fields.items()} if check else {}
+    t_ns = run.record.t_ns
+    made = {name: value(name, rule, run.cell, t_ns, numbers) for name, rule in metrics.items()}
     return {name: found for name, found in made.items() if not isinstance(found, Missing)}
 
 
-def measured_block(
-    stage: JudgeStage,
-    block: int,
-    values: Values,
-    champion_first: Mapping[str, bool],
+def measured(
+    stage: JudgeStage, block: int, pairs: Sequence[Pair], metrics: Mapping[str, MetricRule]
 ) -> MeasuredBlock:
-    """Return the block whose arms have these values in every cell that was drawn.
+    """Return a counted block from its runs and checks; the runs' positions say who was first.
 
     Raises:
         KeyError: an arm has no value in a cell, so the block does not count; a bug of ours.
     """
-    ratios: dict[str, dict[str, float]] = {}
-    for cell in champion_first:
-        ours, theirs = values[cell, "candidate"], values[cell, "champion"]
-        for name, found in ours.items():
+    found = {(run.cell, run.arm): values(run, check, metrics) for run, check in pairs}
+    first = _first_arms([run for run, _ in pairs])
+    ratios: dict[str, dict[str, float]] = {name: {} for name in metrics}
+    for cell in first:
+        ours, theirs = found[cell, "candidate"], found[cell, "champion"]
+        for name in metrics:
             # A difference of logarithms: the ratio itself could leave the range of a float.
-            ratios.setdefault(name, {})[cell] = math.log(found) - math.log(theirs[name])
+            ratios[name][cell] = math.log(ours[name]) - math.log(theirs[name])
     return MeasuredBlock(
-        stage=stage, block=block, ln_ratio=ratios, champion_first=dict(champion_first)
+        stage=stage,
+        block=block,
+        ln_ratio=ratios,
+        champion_first={cell: arm == "champion" for cell, arm in first.items()},
     )
+
+
+def broken_constraints(
+    pairs: Iterable[Pair], constraints: Sequence[ConstraintRule], metrics: Mapping[str, MetricRule]
+) -> list[tuple[Arm, str]]:
+    """Return each hard constraint that a run breaks: whose run, and the text that says so."""
+    broken = []
+    for run, check in pairs:
+        found = values(run, check, metrics)
+        for rule in constraints:
+            if run.cell in rule.cells and rule.metric in found:
+                text = _broken(rule, run.cell, found[rule.metric])
+                broken += [(run.arm, text)] if text else []
+    return broken
+
+
+def _broken(rule: ConstraintRule, cell: str, found: float) -> str | None:
+    said = f"{rule.metric} of cell {cell} is {found:g}, and the contract asks for"
+    if rule.min is not None and found < rule.min:
+        return f"{said} at least {rule.min:g}"
+    if rule.max is not None and found > rule.max:
+        return f"{said} at most {rule.max:g}"
+    return None
+
+
+def _first_arms(runs: Sequence[Run]) -> dict[str, Arm]:
+    latest_first = sorted(runs, key=lambda run: -run.position)
+    return {run.cell: run.arm for run in latest_first}

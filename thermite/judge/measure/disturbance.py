@@ -9,6 +9,8 @@ from typing import Final
 
 from thermite.schema.stage import RunRecord
 
+DISTURBANCES: Final = frozenset({"steal", "suspended", "throttled", "foreign_process"})
+"""Reasons of a dropped block that lie with the machine (judging, 3.1)."""
 TICK_NS: Final = 10_000_000
 """/proc/stat counts in ticks of 10 ms: USER_HZ is 100 on every Linux we run on (proc(5))."""
 STEAL_SHARE: Final = 0.02

@@ -96,7 +96,8 @@ def execute(
         return _outcome(result, "run_killed", [])
     if result.exit_code != 0:
         return _outcome(result, "run_exited", [])
-    collected = slot.collect([OUT], into, _collect_limits(section))
+    # With the slash the folder itself is neither an entry nor a level (D53).
+    collected = slot.collect([f"{OUT}/"], into, _collect_limits(section))
     problems = [*collected.problems, *(f"{path} is missing" for path in collected.missing)]
     return _outcome(result, "run_outputs_refused" if problems else None, problems)
 
@@ -135,9 +136,8 @@ def _limits(section: RunSection) -> Limits:
 
 
 def _collect_limits(section: RunSection) -> CollectLimits:
-    # The out folder itself is not counted (D53), and the collector counts from above it.
     return CollectLimits(
-        entries=MOST_OUTPUTS + 1, levels=MOST_LEVELS + 1, total_bytes=section.disk_mib << 20
+        entries=MOST_OUTPUTS, levels=MOST_LEVELS, total_bytes=section.disk_mib << 20
     )
 
 

@@ -17,6 +17,7 @@ from thermite.schema.contract import (
     Guard,
     Judging,
     Objective,
+    Primary,
 )
 from thermite.schema.kit import CheckMetric, Kit, Metric, RateMetric
 from thermite.schema.rule import ConstraintRule, GuardRule, MetricRule, RuleParameters
@@ -39,19 +40,18 @@ def ln_confirm_evidence(judging: Judging, k: int) -> float:
 def rule_parameters(
     contract: Contract, kit: Kit, target: str, *, order_effect: float = 0.0
 ) -> RuleParameters:
-    """Return the parameters of the rule for a hill climb.
+    """Return the parameters of the rule; without an objective all of the kit's metrics count.
 
     Args:
         target: the rig's, e.g. `cpu`; it decides the default of min_effect and of reset.
         order_effect: of the rig's newest selftest, a log-ratio.
 
     Raises:
-        ValueError: the contract has no objective or names what the kit lacks. The fit with
-            the kit is checked when the contract is assigned, so this is a bug of ours.
+        KeyError: the contract names a metric that the kit lacks. The fit with the kit is
+            checked when the contract is assigned, so this is a bug of ours.
     """
-    objective = _objective(contract)
-    judging = contract.judging
-    named = _named_metrics(contract, objective)
+    objective = contract.objective or _any_objective(kit)
+    named = _named_metrics(contract, objective) if contract.objective else list(kit.metrics)
     return RuleParameters(
         target=target,
         primary=objective.primary,
@@ -67,7 +67,7 @@ def rule_parameters(
         ],
         metrics={name: metric_rule(kit, name) for name in named},
         order_effect=order_effect,
-        judging=_filled_in(judging, target),
+        judging=_filled_in(contract.judging, target),
     )
 
 
@@ -134,10 +134,9 @@ def _fewest_blocks(ln_needed: float) -> int:
     return blocks
 
 
-def _objective(contract: Contract) -> Objective:
-    if contract.objective is None:
-        raise ValueError(f"contract {contract.name} is no hill climb: it has no objective")
-    return contract.objective
+def _any_objective(kit: Kit) -> Objective:
+    # A candidate that is judged alone is compared with nothing: any metric will do.
+    return Objective(primary=Primary(metric=next(iter(kit.metrics), "")))
 
 
 def _named_metrics(contract: Contract, objective: Objective) -> list[str]:

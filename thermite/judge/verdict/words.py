@@ -1,0 +1,102 @@
+"""What a verdict says in words: reasons of a decision, marks and notes.
+
+The texts hold numbers and the contract's own names only, never a candidate's words.
+Source: the design page on judging, 2.3, 3.2, 3.5 and 3.9.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from thermite.schema.event import Decision, Interval
+from thermite.schema.rule import RuleParameters
+from thermite.schema.stage import IsolationRecord
+
+PLACEMENT_LUCK: Final = "within code-placement luck"
+"""Mark of a promotion that moving code alone could explain (judging, 2.3)."""
+PLACEMENT_EFFECT: Final = 0.03
+"""What code placement alone was seen to gain on target cpu (judging, 2.3)."""
+NO_HELD_OUT: Final = "no held-out cells: this gain is only shown on what the agents saw"
+"""Note of a promotion without held-out cells (judging, 3.2)."""
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction in percent, e.g. `3 %` or `-0.25 %`."""
+    return f"{100.0 * fraction:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def claim(decision: Decision) -> tuple[float, Interval]:
+    """Return gain and interval of a decision, as fractions."""
+    return math.expm1(decision.T), (_fraction(decision.lcb), _fraction(decision.ucb))
+
+
+def decision_reason(result: str, decision: Decision, p: RuleParameters) -> str:
+    """Return why a stage ended as it did, with what was measured.
+
+    Args:
+        result: the verdict that the decision leads to, or the reason of a hold.
+    """
+    return (
+        f"{_found(result, decision, p)}:"
+        f" {percent(math.expm1(decision.T))} measured in {decision.n} blocks"
+    )
+
+
+def _found(result: str, decision: Decision, p: RuleParameters) -> str:
+    match result:
+        case "promoted" | "regressed":
+            return "better" if result == "promoted" else "worse"
+        case "not_confirmed":
+            return f"a gain of {percent(p.min_effect)} was not confirmed"
+        case "overfit":
+            allowed = percent(p.judging.held_out_allowed_loss)
+            return f"the held-out cells lost more than {allowed}"
+        case "guard_failed":
+            return "; ".join(_lost(decision, p))
+        case "carry_over" | "suspect_gain":
+            return f"held for {result}"
+        case _:
+            return f"no gain of {percent(p.min_effect)} was shown"
+
+
+def marks(p: RuleParameters, interval: Interval) -> list[str]:
+    """Return the marks of a promotion."""
+    low = interval[0]
+    doubtful = p.target == "cpu" and (low is None or low < PLACEMENT_EFFECT)
+    return [PLACEMENT_LUCK] if doubtful else []
+
+
+def startup_notes(shares: Mapping[str, float], p: RuleParameters, gain: float | None) -> list[str]:
+    """Return notes on cells where starting up is a large part of a run."""
+    large = {c: s for c, s in shares.items() if s > p.judging.startup_share_warn}
+    notes = [
+        f"startup is {percent(share)} of a run in cell {cell}" for cell, share in large.items()
+    ]
+    mean = math.fsum(shares.values()) / len(shares) if shares else 0.0
+    if large and gain is not None and mean < 1.0:
+        notes.append(f"gain_net: without startup the gain is {percent(gain / (1.0 - mean))}")
+    return notes
+
+
+def isolation_notes(isolation: IsolationRecord) -> list[str]:
+    """Return what must be said aloud of runs as the judge's own user (isolation, 4.2)."""
+    if isolation.level != "none":
+        return []
+    said = "the candidate ran as the judge's own user"
+    if any(feature.startswith("landlock") for feature in isolation.features):
+        kept = "Landlock kept it from kit, ledger and keys"
+        return [f"isolation: none + landlock – {said}, and {kept}"]
+    return [f"isolation: none – {said} and could read the kit"]
+
+
+def _lost(decision: Decision, p: RuleParameters) -> list[str]:
+    shown = -math.log(p.judging.guard_alpha)
+    return [
+        f"{guard.name} lost more than {percent(guard.allowed_loss)}"
+        for guard in p.guards
+        if decision.guards.get(f"{guard.name}, lost", -math.inf) >= shown
+    ]
+
+
+def _fraction(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else math.expm1(log_ratio)
