@@ -18,7 +18,9 @@ from thermite.cli.table import print_rows
 from thermite.report import campaign as report
 
 
-@click.command("demo", epilog="Example: thermite demo (then: thermite audit thermite-demo/rig/ledger.db)")
+@click.command(
+    "demo", epilog="Example: thermite demo (then: thermite audit thermite-demo/rig/ledger.db)"
+)
 @click.argument("folder", default="thermite-demo", type=click.Path(path_type=Path))
 @with_output
 def command(output: Output, folder: Path) -> None:

@@ -53,7 +53,9 @@ def _attempt_line(attempt: Attempt) -> str:
     share = max(0.0, min(1.0, last.lnE / needed))
     bar = "█" * round(BAR * share) + "·" * (BAR - round(BAR * share))
     gain = report.percent(math.expm1(last.T))
-    return f"{name}: {last.stage} block {last.n}  {bar}  ln E {last.lnE:.1f} of {needed:.1f}  {gain}"
+    return (
+        f"{name}: {last.stage} block {last.n}  {bar}  ln E {last.lnE:.1f} of {needed:.1f}  {gain}"
+    )
 
 
 def _needed(attempt: Attempt, stage: str) -> float:

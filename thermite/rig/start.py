@@ -97,8 +97,8 @@ def become(config: SpawnerConfig) -> NoReturn:
     """
     env = {**_CHILD_ENV, "PYTHONPATH": str(_PACKAGES)}
     children = {
-        "supervisor": {"argv": [sys.executable, "-m", "supervisor"], "env": env},
-        "harness": {"argv": [sys.executable, "-m", "thermite.harness"], "env": env},
+        "supervisor": {"argv": [sys.executable, "-P", "-m", "supervisor"], "env": env},
+        "harness": {"argv": [sys.executable, "-P", "-m", "thermite.harness"], "env": env},
     }
     fd = _settings_file(config.settings() | {"children": children})
     os.set_inheritable(fd, True)  # noqa: FBT003 - positional only

@@ -21,6 +21,7 @@ from .loop import Step, Until
 _LONGEST_S: Final = 5.0
 _ROUND_S: Final = 0.002
 _MAIN_S: Final = 5.0
+_STRAYS_S: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,21 @@ def tree_of(ground: Ground, slot: Slot) -> set[int]:
     if slot.live is not None:
         found |= scan.below(slot.live.main, scan.all_seen())
     return found - {os.getpid()}
+
+
+def end_strays(ground: Ground) -> None:
+    """Kill whatever fell to this process and belongs to no slot."""
+    uids = {slot.uid for slot, _ in ground.lives()}
+    if os.getuid() in uids:
+        return  # level none: an orphan may belong to the stage that runs now
+    for pid in ground.orphans():
+        ids = scan.uids_of(pid)
+        if ids is not None and not uids & set(ids[1]):
+            send(pid, signal.SIGKILL)
+
+
+def end_strays_for_ever(ground: Ground) -> Step[None]:
+    """Do so every few seconds."""
+    while True:
+        yield Until((), time.monotonic() + _STRAYS_S)
+        end_strays(ground)

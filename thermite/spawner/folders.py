@@ -5,6 +5,7 @@ by forks with that user's identity, relative to descriptors. Source: isolation, 
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -169,6 +170,21 @@ def _sweep_copy(ground: Ground, name: str, copy: str) -> Step[Reply]:
         os.close(fd)
     _remove_top(path)
     return {}, []
+
+
+def clear_slots(ground: Ground) -> Step[None]:
+    """Sweep what a harness that is gone has left in every slot; who can't is quarantined."""
+    for slot in ground.slots.values():
+        for copy in list(slot.copies):
+            try:
+                yield from _sweep_copy(ground, slot.name, copy)
+            except (RefusedError, OSError) as error:
+                sys.stderr.write(f"thermite spawner: {error}\n")
+        if slot.folder is not None and slot.quarantined is None:
+            try:
+                yield from sweep(ground, {"slot": slot.name, "copy": None})
+            except (RefusedError, OSError) as error:
+                slot.quarantined = str(error)
 
 
 def _empty_it(fds: Sequence[int], say: Callable[[bytes], None]) -> None:

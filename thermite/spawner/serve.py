@@ -3,38 +3,28 @@
 import gc
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from . import linux
 from .block import Blocks, lock_folder
-from .folders import collect_outputs, make_folder, place_entries, sweep
+from .ending import end_strays, end_strays_for_ever
+from .family import Family
+from .folders import clear_slots, collect_outputs, make_folder, place_entries, sweep
 from .ground import Ground
 from .level import find_level
+from .listener import Answer, Listener
 from .loop import Step, Until
 from .settings import MAX_SETTINGS_BYTES, BadSettingsError, Settings, read_settings
 from .stage import Reply, run_stage
-from .vocabulary import (
-    HARNESS,
-    MAX_DESCRIPTORS,
-    MAX_MESSAGE_BYTES,
-    Fields,
-    RefusedError,
-    Request,
-    Shape,
-    id_of,
-    read_request,
-    write,
-)
+from .vocabulary import HARNESS, Fields, RefusedError
 
-_MOST_REQUESTS: Final = 256
 _FIRST_FREE_FD: Final = 6
 _LONGEST_END_S: Final = 30.0
-
-Answer = Callable[[Fields, list[int]], Generator[Until, frozenset[int], Reply] | Reply]
+_INFRASTRUCTURE: Final = 10
+"""Exit code of a rig that can't start or go on (the system page, Command line)."""
 
 
 def main(argv: list[str]) -> int:
@@ -42,16 +32,43 @@ def main(argv: list[str]) -> int:
     try:
         settings = read_settings(_read_all(int(argv[1])))
         ground = prepared(settings)
-    except (BadSettingsError, RefusedError) as error:
+        blocks = Blocks(ground, lock_folder(ground))
+    except (BadSettingsError, RefusedError, OSError) as error:
         sys.stderr.write(f"thermite spawner: {error}\n")
-        return 10
-    blocks = Blocks(ground, lock_folder(ground))
-    harness = Listener(ground, settings.client_fd or -1, HARNESS, _answers(ground, blocks))
-    ground.loop.start(_until_alone(ground, harness, blocks))
+        return _INFRASTRUCTURE
+    serve = _serve_children if settings.children else _serve_client
+    ground.loop.start(end_strays_for_ever(ground))
     gc.collect()
-    gc.freeze()
-    ground.loop.run()
+    gc.freeze()  # a fork then copies fewer pages
+    failure = serve(ground, blocks)
+    if failure is not None:
+        sys.stderr.write(f"thermite spawner: {failure}\n")
+        return _INFRASTRUCTURE
     return 0
+
+
+def _serve_children(ground: Ground, blocks: Blocks) -> str | None:
+    """Keep supervisor and harness until a signal asks for the end; return what went wrong."""
+    family = Family(ground, _answers(ground, blocks), lambda: end_all(ground, blocks))
+    _watch_signals(ground, family.stop)
+    family.begin()
+    ground.loop.run()
+    return family.failure
+
+
+def _serve_client(ground: Ground, blocks: Blocks) -> str | None:
+    """Serve the one harness that is there already, until it hangs up."""
+    listener = Listener(ground, ground.settings.client_fd or -1, HARNESS, _answers(ground, blocks))
+
+    def until_alone() -> Step[None]:
+        yield from listener.listen()
+        yield from end_all(ground, blocks)
+        ground.loop.stopping = True
+
+    _watch_signals(ground, listener.hang_up)
+    ground.loop.start(until_alone())
+    ground.loop.run()
+    return None
 
 
 def _read_all(fd: int) -> bytes:
@@ -72,100 +89,25 @@ def prepared(settings: Settings) -> Ground:
     level, slots = find_level(settings)
     ground = Ground(settings, level, slots)
     os.sched_setaffinity(0, ground.quiet_cpus)
-    _watch_children(ground)
     return ground
 
 
-def _watch_children(ground: Ground) -> None:
-    """Bury orphans whenever a child ends."""
+def _watch_signals(ground: Ground, stop: Callable[[], None]) -> None:
+    """Bury orphans whenever a child ends, and stop at SIGTERM and SIGINT."""
     read, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for caught in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(caught, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
-    def bury() -> Step[None]:
+    def hear() -> Step[None]:
         while True:
             yield Until((read,))
-            os.read(read, 4096)
+            numbers = os.read(read, 4096)
+            if signal.SIGTERM in numbers or signal.SIGINT in numbers:
+                stop()
             ground.reap()
 
-    ground.loop.start(bury())
-
-
-class Listener:
-    """One peer's socket: requests in, one reply to each out."""
-
-    def __init__(
-        self, ground: Ground, fd: int, words: Mapping[str, Shape], answers: Mapping[str, Answer]
-    ) -> None:
-        self._ground, self._words, self._answers = ground, words, answers
-        self._socket = socket.socket(fileno=fd)
-        self._socket.settimeout(0)
-        self._open_requests = 0
-        self._queue: list[tuple[bytes, list[int]]] = []
-        self.is_gone = False
-
-    def listen(self) -> Step[None]:
-        """Take requests until the peer closes its end."""
-        loop = self._ground.loop
-        while not self.is_gone:
-            ready = yield Until((self._socket.fileno(),))
-            if not ready:
-                continue
-            try:
-                raw, fds, flags, _ = socket.recv_fds(
-                    self._socket, MAX_MESSAGE_BYTES + 1, MAX_DESCRIPTORS
-                )
-            except BlockingIOError:
-                continue
-            except OSError:
-                break
-            if not raw:
-                break
-            if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-                raw = b"x" * (MAX_MESSAGE_BYTES + 1)
-            loop.start(self._answer(raw, fds))
-        self.is_gone = True
-
-    def _answer(self, raw: bytes, fds: list[int]) -> Step[None]:
-        number = 0
-        self._open_requests += 1
-        given: list[int] = []
-        try:
-            number = id_of(raw)
-            request = self._admitted(raw)
-            answer = self._answers[request.do](request.fields, fds)
-            reply, given = answer if isinstance(answer, tuple) else (yield from answer)
-            message = write({"id": number, "ok": True, **reply})
-        except RefusedError as refusal:
-            message = write({"id": number, "ok": False, "error": str(refusal)})
-        except OSError as error:
-            message = write({"id": number, "ok": False, "error": f"the spawner: {error}"})
-        finally:
-            self._open_requests -= 1
-            for fd in fds:
-                os.close(fd)
-        yield from self._send(message, given)
-
-    def _admitted(self, raw: bytes) -> Request:
-        if self._open_requests > _MOST_REQUESTS:
-            raise RefusedError(f"more than {_MOST_REQUESTS} requests are open")
-        return read_request(raw, self._words)
-
-    def _send(self, message: bytes, fds: list[int]) -> Step[None]:
-        """Send one reply; a peer that does not read makes only its own replies wait."""
-        try:
-            while not self.is_gone:
-                try:
-                    socket.send_fds(self._socket, [message], fds)
-                except BlockingIOError:
-                    yield Until((), None, (self._socket.fileno(),))
-                except OSError:
-                    self.is_gone = True
-                else:
-                    return
-        finally:
-            for fd in fds:
-                os.close(fd)
+    ground.loop.start(hear())
 
 
 def _answers(ground: Ground, blocks: Blocks) -> dict[str, Answer]:
@@ -211,15 +153,8 @@ def _kill(ground: Ground, fields: Fields) -> Reply:
     return {"was_live": slot.live is not None}, []
 
 
-def _until_alone(ground: Ground, harness: Listener, blocks: Blocks) -> Step[None]:
-    """End everything and leave once the harness has gone."""
-    yield from harness.listen()
-    yield from end_all(ground, blocks)
-    ground.loop.stopping = True
-
-
 def end_all(ground: Ground, blocks: Blocks) -> Step[None]:
-    """End every stage, wait until each is proven gone, and release the clock."""
+    """End every stage, prove each gone, sweep every slot, and release the clock."""
     yield from blocks.release()
     give_up = time.monotonic() + _LONGEST_END_S
     while any(slot.busy for slot in ground.slots.values()) and time.monotonic() < give_up:
@@ -227,3 +162,5 @@ def end_all(ground: Ground, blocks: Blocks) -> Step[None]:
             live.to_kill = True
             ground.loop.wake(live.task)
         yield Until((), time.monotonic() + 0.01)
+    end_strays(ground)
+    yield from clear_slots(ground)

@@ -1,0 +1,215 @@
+"""Supervisor and harness as children: what they are given, and the rules of their restarts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thermite.rig.start import SpawnerConfig, command
+
+# What stands in for a child: it notes its start, then does what its name's file says.
+CHILD = """
+import json, os, sys, time, socket, signal
+name, folder = sys.argv[1:]
+note = {"pid": os.getpid(), "env": dict(os.environ), "ids": os.getresuid(),
+        "fds": sorted(int(n) for n in os.listdir("/proc/self/fd"))[:-1], "at": time.monotonic()}
+line = socket.socket(fileno=int(os.environ["THERMITE_FD_SPAWNER"]))
+peer = socket.socket(fileno=int(os.environ["THERMITE_FD_PEER"]))
+def say(**more):
+    with open(f"{folder}/{name}", "a") as file: file.write(json.dumps(note | more) + "\\n")
+def ask(**fields):
+    line.send(json.dumps(fields).encode())
+    return json.loads(line.recv(65536))
+with open(f"{folder}/{name}.py") as file:
+    exec(file.read())
+"""
+WAIT = "say()\ntime.sleep(600)"
+
+
+class Tree:
+    """A running spawner with two scripted children."""
+
+    def __init__(self, folder: Path, harness: str, supervisor: str = WAIT) -> None:
+        self.folder = folder
+        (folder / "child.py").write_text(CHILD)
+        (folder / "harness.py").write_text(harness)
+        (folder / "supervisor.py").write_text(supervisor)
+        children = {
+            name: {
+                "argv": [sys.executable, "-I", str(folder / "child.py"), name, str(folder)],
+                "env": {"LANG": "C.UTF-8"},
+            }
+            for name in ("harness", "supervisor")
+        }
+        told = SpawnerConfig(folder / "rig", isolation="none").settings() | {"children": children}
+        (folder / "rig").mkdir()
+        (folder / "settings.json").write_text(json.dumps(told))
+        with (folder / "settings.json").open() as file:
+            self.process = subprocess.Popen(
+                command(file.fileno()), pass_fds=(file.fileno(),), stderr=subprocess.PIPE
+            )
+
+    def notes(self, name: str) -> list[dict[str, Any]]:
+        path = self.folder / name
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def stop(self) -> tuple[int, str]:
+        self.process.send_signal(signal.SIGTERM)
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said.decode()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
+    trees: list[Tree] = []
+
+    def grown(*texts: str) -> Tree:
+        trees.append(Tree(tmp_path, *texts))
+        return trees[-1]
+
+    yield grown
+    for one in trees:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.communicate()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_child_gets_its_environment_from_nothing_and_two_sockets(
+    tree: Callable[..., Tree],
+) -> None:
+    os.environ["LD_LIBRARY_PATH"] = "/nonesuch"
+    try:
+        one = tree(WAIT)
+    finally:
+        del os.environ["LD_LIBRARY_PATH"]
+    one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
+    note = one.notes("harness")[0]
+    assert note["env"].keys() - {"LC_CTYPE"} == {
+        "LANG",
+        "THERMITE_STATE",
+        "THERMITE_FD_SPAWNER",
+        "THERMITE_FD_PEER",
+        "THERMITE_PEER_UID",
+    }
+    assert note["fds"] == [0, 1, 2, 3, 4]
+    assert one.stop()[0] == 0
+
+
+def test_a_harness_that_dies_is_started_again_and_the_supervisor_goes_on(
+    tree: Callable[..., Tree],
+) -> None:
+    one = tree(WAIT)
+    one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
+    os.kill(one.notes("harness")[0]["pid"], signal.SIGKILL)
+    one.until(lambda: len(one.notes("harness")) == 2)
+    assert len(one.notes("supervisor")) == 1
+    assert one.notes("harness")[1]["at"] - one.notes("harness")[0]["at"] >= 1.0
+    code, said = one.stop()
+    assert code == 0
+    assert "harness ended with -9; starting it again in 1 s" in said
+
+
+def test_the_peers_speak_over_a_restart_of_one(tree: Callable[..., Tree]) -> None:
+    speak = "say(heard=peer.recv(100).decode())\ntime.sleep(600)"
+    one = tree("if os.path.exists(folder + '/harness'): peer.send(b'hello')\n" + WAIT, speak)
+    one.until(lambda: bool(one.notes("harness")))
+    os.kill(one.notes("harness")[0]["pid"], signal.SIGKILL)
+    one.until(lambda: bool(one.notes("supervisor")))
+    assert one.notes("supervisor")[0]["heard"] == "hello"
+
+
+def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
+    tree: Callable[..., Tree],
+) -> None:
+    run = {
+        "do": "start",
+        "stage": "run",
+        "slot": "run-0",
+        "env": {},
+        "cwd": None,
+        "timed": False,
+        "argv": ["/bin/sh", "-c", "setsid /bin/sleep 51.75 & exec /bin/sleep 51.75"],
+        "limits": dict.fromkeys(("timeout_s", "rss_mib", "disk_mib", "processes"))
+        | {"output_kib": 64},
+        "settle_ms": 0,
+        "join_output": False,
+        "readable": [],
+        "id": 2,
+    }
+    text = (
+        "living = os.popen('ps -eo args').read().count('/bin/sleep 51.75')\n"
+        "told = ask(id=1, do='folder', slot='run-0', kind='work')\n"
+        "say(living=living, told=told)\n"
+        f"line.send(json.dumps({run!r}).encode())\ntime.sleep(600)"
+    )
+    one = tree(text)
+    one.until(lambda: _count("/bin/sleep 51.75") == 2)
+    os.kill(one.notes("harness")[0]["pid"], signal.SIGKILL)
+    one.until(lambda: len(one.notes("harness")) == 2)
+    first, second = one.notes("harness")
+    assert second["living"] == 0
+    assert second["told"]["ok"], second["told"]
+    assert not Path(first["told"]["path"]).exists()
+    assert one.stop()[0] == 0
+    assert _count("/bin/sleep 51.75") == 0
+
+
+def _count(args: str) -> int:
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    return sum(line.startswith(args) for line in listed.stdout.splitlines())
+
+
+def test_five_deaths_in_five_minutes_stop_the_rig_and_it_is_said_why(
+    tree: Callable[..., Tree],
+) -> None:
+    one = tree("say()\nsys.exit(3)")
+    _, said = one.process.communicate(timeout=120)  # 1 + 2 + 4 + 8 s of pauses
+    assert one.process.returncode == 10
+    assert len(one.notes("harness")) == 5
+    assert b"harness ended with 3, the fifth time in five minutes: this rig stops" in said
+    assert not _lives(one.notes("supervisor")[0]["pid"])
+
+
+def test_the_supervisor_may_ask_for_a_new_harness_and_for_nothing_else(
+    tree: Callable[..., Tree],
+) -> None:
+    text = (
+        "refused = ask(id=1, do='start')\n"
+        "while not os.path.exists(folder + '/harness'): time.sleep(0.05)\n"
+        "say(refused=refused, done=ask(id=2, do='restart'))\ntime.sleep(600)"
+    )
+    one = tree(WAIT, text)
+    one.until(lambda: len(one.notes("harness")) == 2)
+    note = one.notes("supervisor")[0]
+    assert note["refused"]["error"] == "request 1: 'start' is not one of restart"
+    assert note["done"] == {"id": 2, "ok": True}
+
+
+def test_the_death_of_the_spawner_is_everybodys(tree: Callable[..., Tree]) -> None:
+    one = tree(WAIT)
+    one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
+    one.process.kill()
+    for name in ("harness", "supervisor"):
+        one.until(lambda name=name: not _lives(one.notes(name)[0]["pid"]))  # type: ignore[misc]
