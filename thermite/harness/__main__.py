@@ -1,0 +1,79 @@
+"""The process: `python -m thermite.harness`, started by the spawner.
+
+The environment says where the rig is (`THERMITE_STATE`) and which descriptors lead to the
+spawner and to the supervisor. It opens the ledger or makes it, replays it, tells what keeps
+stages apart here, goes on with what was running, and decides on commands until it is told
+to end. Exit codes: 0 told to end, 1 the ledger or a key can't be used, 70 a fault of ours.
+"""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Final
+
+from thermite.errors import LedgerError, ThermiteError, UsageError
+from thermite.harness.rig import Rig
+from thermite.rig.stage import Spawner
+
+FAILED: Final = 1
+FAULT: Final = 70
+"""sysexits(3), EX_SOFTWARE."""
+
+
+def main() -> int:
+    """Run the process and return its exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        state, spawner, peer = _handed_over()
+        rig = Rig.open(state, spawner)
+    except ThermiteError as error:
+        sys.stderr.write(f"harness: {error}\n")
+        return FAILED
+    faults: list[BaseException] = []
+
+    def fatal(error: BaseException) -> None:
+        faults.append(error)
+        stop.set()
+
+    rig.start(peer, fatal)
+    stop.wait()
+    rig.close()
+    return _told(faults[0]) if faults else 0
+
+
+def _told(error: BaseException) -> int:
+    if isinstance(error, LedgerError):
+        sys.stderr.write(f"harness: {error}\n")
+        return FAILED
+    sys.stderr.write("harness: a fault of ours; it is started again and goes on:\n")
+    traceback.print_exception(error, file=sys.stderr)
+    return FAULT
+
+
+def _handed_over() -> tuple[Path, Spawner, socket.socket]:
+    """Return the rig's folder and both sockets, as the spawner gave them.
+
+    Raises:
+        UsageError: started by hand.
+    """
+    try:
+        state = Path(os.environ["THERMITE_STATE"])
+        spawner = int(os.environ["THERMITE_FD_SPAWNER"])
+        peer = socket.socket(fileno=int(os.environ["THERMITE_FD_PEER"]))
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(
+            f"{error}: the spawner starts this process; run thermite rig serve"
+        ) from error
+    return state, Spawner.connect(spawner), peer
+
+
+if __name__ == "__main__":
+    # Threads of a stopped campaign may still wait for a stage; the spawner ends that.
+    sys.stderr.flush()
+    os._exit(main())

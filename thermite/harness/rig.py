@@ -1,0 +1,148 @@
+"""One rig at work: its ledger opened and replayed, its campaigns, its door."""
+
+import os
+import platform
+import socket
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from thermite import __version__
+from thermite.command import strict_base64
+from thermite.command.signing_key import SigningKey
+from thermite.harness import clock
+from thermite.harness.book import Book, Draft
+from thermite.harness.campaigns import Campaigns
+from thermite.harness.door import Door
+from thermite.harness.folder import RigFolder
+from thermite.harness.judge_job import Bench
+from thermite.harness.keys import coin_key, rig_key
+from thermite.harness.outbox import witnessed
+from thermite.judge.build.store import BuildStore
+from thermite.ledger.append import Ledger
+from thermite.rig.canary import probe
+from thermite.rig.stages import Stages
+from thermite.schema.event import ENVELOPES, Event, LedgerOpened
+from thermite.schema.rig_settings import RigSettings, read_rig_settings
+
+LAYOUT: Final = "1"
+"""The ledger's table layout (ledger and signing, 3.3)."""
+SIGN_EVERY_S: Final = 5.0
+"""How often new events are looked at for a checkpoint that is due after 60 s."""
+
+
+class Rig:
+    """A rig from its harness's start to its end."""
+
+    def __init__(self, bench: Bench, key: SigningKey, settings: RigSettings) -> None:
+        self.bench, self.key, self.settings = bench, key, settings
+        self._campaigns: Campaigns | None = None
+        self._door: Door | None = None
+        self._stopping = threading.Event()
+
+    @classmethod
+    def open(cls, state: Path, stages: Stages) -> "Rig":
+        """Open the ledger, or make it, and replay it.
+
+        Raises:
+            LedgerError: it must not be written to; UsageError: rig.toml can't be read.
+        """
+        folder = RigFolder(state)
+        folder.make()
+        settings = _settings(state)
+        fresh = not folder.ledger.exists()
+        key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
+        book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
+        book.append(Draft(probe(stages)))
+        store = BuildStore(folder.store)
+        bench = Bench(book, folder, stages, store, coin, threading.Lock())
+        return cls(bench, key, settings)
+
+    def start(self, peer: socket.socket, fatal: Callable[[BaseException], None]) -> None:
+        """Go on with what was running, and decide on commands."""
+        door = Door(self.bench, self.key, self.settings, peer, fatal)
+        self._campaigns = Campaigns(self.bench, door.ended, fatal)
+        self._door = door
+        door.start(self._campaigns.start)
+        self._campaigns.resume()
+        threading.Thread(target=self._sign_old, args=(fatal,), daemon=True).start()
+
+    def close(self) -> None:
+        """Start nothing more, let what runs come to a point where it can go on, and close."""
+        self._stopping.set()
+        if self._door is not None:
+            self._door.close()
+        if self._campaigns is not None:
+            self._campaigns.stop()
+        self.bench.book.close()
+
+    def _sign_old(self, fatal: Callable[[BaseException], None]) -> None:
+        while not self._stopping.wait(SIGN_EVERY_S):
+            try:
+                self.bench.book.ledger.checkpoint_if_old()
+            except OSError as error:
+                fatal(error)
+
+
+def _settings(state: Path) -> RigSettings:
+    path = state / "rig.toml"
+    return read_rig_settings(path.read_bytes(), str(path)) if path.exists() else RigSettings()
+
+
+def _ledger(folder: RigFolder, key: SigningKey, settings: RigSettings, *, fresh: bool) -> Ledger:
+    if not fresh:
+        return Ledger.open(
+            folder.ledger, key, now=clock.stamp, witnessed=witnessed(folder.outbox, key.public)
+        )
+    return Ledger.create(folder.ledger, _opening(key, settings), key, now=clock.stamp)
+
+
+def _opening(key: SigningKey, settings: RigSettings) -> Event:
+    data = LedgerOpened(
+        ledger=os.urandom(16).hex(),
+        rig=key.public.id,
+        rig_key=strict_base64.encode(key.public.raw),
+        versions={
+            "thermite": __version__,
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "layout": LAYOUT,
+        },
+        target=settings.target,
+        image=os.environ.get("THERMITE_IMAGE_ID") or None,
+        machine=_machine(),
+    )
+    return ENVELOPES["ledger_opened"](
+        id=clock.event_id(),
+        assignment=None,
+        lane=None,
+        actor="harness",
+        at=clock.stamp(),
+        boot=clock.boot_id(),
+        mono_ns=clock.mono_ns(),
+        cause=None,
+        command=None,
+        data=data,
+    )
+
+
+def _machine() -> dict[str, Any]:
+    """Return what this machine says of itself."""
+    told = platform.uname()
+    return {
+        "system": told.system,
+        "kernel": told.release,
+        "machine": told.machine,
+        "cpus": os.cpu_count(),
+        "cpu": _cpu_model(),
+    }
+
+
+def _cpu_model() -> str | None:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return None
