@@ -168,6 +168,8 @@ def _build(state: State, event: e.Event, data: e.Build) -> None:
     if data.attempt is None:
         return
     attempt = _attempt(state, event)
+    if data.tries != attempt.tries:
+        attempt.facts = []
     attempt.status, attempt.tries = "building", data.tries
     if data.arm == "candidate" and data.outcome == "ok":
         attempt.outputs = data.outputs_digest

@@ -14,6 +14,7 @@ from thermite.schema.event import (
     AttemptEnded,
     ChampionPromoted,
     HoldResolved,
+    JudgeStarted,
     Verdict,
 )
 from thermite.schema.strict import Strict
@@ -77,6 +78,15 @@ def stale_attempts(assignment: Assignment) -> int:
 def duplicate_of(assignment: Assignment, tree: str) -> int | None:
     """Return the attempt that judged this tree already, or None."""
     return assignment.answered.get(tree)
+
+
+def is_stale(assignment: Assignment, attempt: Attempt) -> bool:
+    """Return whether the attempt was measured against another champion than the present one.
+
+    It goes back to screening then, under a fresh index (judging, 3.9).
+    """
+    started = next((f for f in attempt.facts if isinstance(f, JudgeStarted)), None)
+    return started is not None and started.champion != assignment.champion
 
 
 def goes_back(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> bool:

@@ -115,14 +115,22 @@ def _mcp_problem(assignment: Assignment, _: e.McpServers) -> str | None:
     return "the MCP servers stand already" if assignment.mcp_servers is not None else None
 
 
-def _build_rule(_: Assignment, attempt: Attempt, data: e.Build) -> str | None:
+def _build_rule(assignment: Assignment, attempt: Attempt, data: e.Build) -> str | None:
     if attempt.status == "judged":
         verdict = attempt.verdict
         if verdict is None or verdict.verdict not in RETURNED or data.tries != verdict.tries + 1:
             return f"a build of attempt {data.attempt} after its verdict"
-    elif data.tries != attempt.tries:
+    elif data.tries != attempt.tries + _is_measured_anew(assignment, attempt, data):
         return f"try {data.tries} of attempt {data.attempt}, which is at try {attempt.tries}"
     return None
+
+
+def _is_measured_anew(assignment: Assignment, attempt: Attempt, data: e.Build) -> bool:
+    """Return whether this build begins a try against a champion that came meanwhile."""
+    stale = any(
+        isinstance(f, e.JudgeStarted) and f.champion != assignment.champion for f in attempt.facts
+    )
+    return stale and data.tries == attempt.tries + 1
 
 
 def _judge_started_rule(

@@ -19,7 +19,7 @@ from thermite.report import campaign as report
 
 
 @click.command(
-    "demo", epilog="Example: thermite demo (then: thermite audit thermite-demo/rig/ledger.db)"
+    "demo", epilog="Example: thermite demo, then: thermite verdicts --state thermite-demo/rig"
 )
 @click.argument("folder", default="thermite-demo", type=click.Path(path_type=Path))
 @with_output
@@ -29,8 +29,8 @@ def command(output: Output, folder: Path) -> None:
     home = fresh_folder(folder)
     steps = Steps(output, home)
     steps.prepare()
-    with DemoRig(steps) as rig:
-        steps.order(rig)
+    with DemoRig(home, steps.rig_argv(), steps.rig_state) as rig:
+        steps.order()
         steps.follow(rig)
     audit = steps.audit()
     told = summary(steps, audit, time.monotonic() - begun)

@@ -1,14 +1,28 @@
 """The demo's steps: each is a public command in a process of its own, printed before it runs."""
 
 import shutil
+<<<<<<< HEAD
+=======
+import subprocess
+import sys
+import time
+import tomllib
+>>>>>>> 1002a67 (cli: the demo's steps)
 from pathlib import Path
 from typing import Final
 
 from thermite.campaign.state import Assignment
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
+<<<<<<< HEAD
+=======
+from thermite.cli.watching import watching
+from thermite.schema.event import IsolationProbe
+>>>>>>> 1002a67 (cli: the demo's steps)
 from thermite.shipped import shipped
 
+COMMAND_S: Final = 120.0
+"""The longest that one command of the demo may take, s (our figure)."""
 CAMPAIGN_S: Final = 900.0
 """The longest that a demo waits for its campaign, s: ten times what it takes when busy."""
 RIG: Final = "demo"
@@ -50,3 +64,124 @@ class Steps:
         """Return the command that serves the demo's rig."""
         public = self.key.with_suffix(".pub")
         return thermite("rig", "serve", "--state", str(self.rig_state), "--trust", str(public))
+
+    def order(self) -> None:
+        """Make the rig known to control, and send it the signed order."""
+        self._say("4. Control learns the rig's key, and sends a signed order with two bundles.")
+        self._run("rig", "add", RIG, "--inbox", str(self.rig_state / "inbox"))
+        contract = str(self.project / "contract.toml")
+        self._run("assign", contract, "--kit", str(self.kit), "--rig", RIG, "--wait")
+
+    def follow(self, rig: DemoRig) -> None:
+        """Show the campaign until it has ended.
+
+        Raises:
+            CommandEnds: the rig ended first, or the campaign takes too long.
+        """
+        self._say("5. The rig works. What follows is read from its ledger, as anybody can:")
+        self._print(thermite("watch", "--state", str(self.rig_state), "--until", "ended"))
+        with watching(self.output, self.follower) as show:
+            deadline = time.monotonic() + CAMPAIGN_S
+            while not show():
+                rig.check()
+                if time.monotonic() > deadline:
+                    raise CommandEnds(Exit.TIMEOUT, f"no end within {CAMPAIGN_S:.0f} s")
+                self.follower.wait()
+
+    def audit(self) -> dict[str, Any]:
+        """Audit the ledger against what the rig signed into its outbox."""
+        self._say("6. An audit by somebody who trusts neither rig nor control.")
+        outbox = str(self.rig_state / "outbox")
+        argv = thermite("audit", str(self.ledger), "--against", outbox)
+        self._print(argv)
+        done = self._process([*argv, "--json"])
+        try:
+            told = json.loads(done.stdout)
+        except ValueError:
+            raise CommandEnds(Exit.FAILED, f"the audit said: {_said(done)}") from None
+        return dict(told)
+
+    def unexpected(self, verdicts: dict[str, str]) -> dict[str, str]:
+        """Return the candidates whose verdict is none that the kit's author expects."""
+        isolation = self.follower.state.isolation
+        applied = set() if isolation is None else applied_needs(isolation)
+        found = {}
+        for name, verdict in verdicts.items():
+            wanted = expected(self.kit / "candidates" / name / "expect.toml", applied)
+            if wanted is not None and verdict not in wanted:
+                found[name] = verdict
+        return found
+
+    def _lay_out_proposals(self) -> None:
+        """Copy the kit's known candidates beside the contract, without what is expected of them."""
+        proposals = self.project / "proposals"
+        for folder in sorted((self.kit / "candidates").iterdir()):
+            if folder.is_dir() and folder.name != "base":
+                hidden = shutil.ignore_patterns("expect.toml")
+                shutil.copytree(folder, proposals / folder.name, ignore=hidden)
+
+    def _say(self, text: str) -> None:
+        self.output.result("")
+        self.output.result(text)
+
+    def _print(self, argv: list[str]) -> None:
+        shown = shlex.join(["thermite", *argv[len(thermite()) :]])
+        self.output.result(f"$ {shown.replace(str(self.home), self.home.name)}")
+
+    def _run(self, *args: str) -> None:
+        argv = thermite(*args)
+        self._print(argv)
+        done = self._process(argv)
+        if done.returncode != 0:
+            raise CommandEnds(Exit.FAILED, f"thermite {args[0]} failed: {_said(done)}")
+        for line in done.stdout.splitlines():
+            self.output.result(f"  {line.replace(str(self.home), self.home.name)}")
+
+    def _process(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "THERMITE_DATA": str(self.control), "NO_COLOR": "1"}
+        return subprocess.run(
+            argv,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_S,
+            check=False,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+def thermite(*args: str) -> list[str]:
+    """Return the argv of a public command, run by this very Python."""
+    return [sys.executable, "-m", "thermite", *args]
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr or done.stdout).strip()[-2000:]
+
+
+def applied_needs(probe: IsolationProbe) -> set[str]:
+    """Return which of the needs of an `expect.toml` this rig meets (kit requirements, 20)."""
+    met = {"cpu"}
+    landlock = any(f.startswith("landlock") for f in probe.features)
+    if probe.level != "none" or landlock:
+        met.add("protected")
+    if "users" in probe.level:
+        met.add("users")
+    if landlock:
+        met.add("landlock")
+    if "network" not in probe.gaps:
+        met.add("no_network")
+    return met
+
+
+def expected(path: Path, applied: set[str]) -> list[str] | None:
+    """Return the verdicts that a kit's author expects here, or None when nothing is said."""
+    if not path.is_file():
+        return None
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    for case in (told, *told.get("instead", [])):
+        if set(case.get("needs", [])) <= applied:
+            return list(case["verdict"])
+    return None

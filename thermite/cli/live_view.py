@@ -52,10 +52,8 @@ def _attempt_line(attempt: Attempt) -> str:
     needed = _needed(attempt, last.stage)
     share = max(0.0, min(1.0, last.lnE / needed))
     bar = "█" * round(BAR * share) + "·" * (BAR - round(BAR * share))
-    gain = report.percent(math.expm1(last.T))
-    return (
-        f"{name}: {last.stage} block {last.n}  {bar}  ln E {last.lnE:.1f} of {needed:.1f}  {gain}"
-    )
+    evidence = f"ln E {last.lnE:.1f} of {needed:.1f}  {report.percent(math.expm1(last.T))}"
+    return f"{name}: {last.stage} block {last.n}  {bar}  {evidence}"
 
 
 def _needed(attempt: Attempt, stage: str) -> float:

@@ -5,11 +5,15 @@ together with what follows from it, as one transaction. One job at a time: a rig
 of run CPUs, and two jobs on it would only wait for each other.
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from thermite.campaign import hill_climb
 from thermite.campaign.state import Assignment
 from thermite.errors import InfrastructureError
 from thermite.harness.book import Book, Draft
@@ -20,9 +24,9 @@ from thermite.judge.verdict.coin import order_seed
 from thermite.kit.export import export_folder, tree_entries, tree_of
 from thermite.kit.manifest import load_kit
 from thermite.rig.stages import Stages
-from thermite.schema.event import Verdict
+from thermite.schema.event import Block, Verdict
 from thermite.schema.ids import CommitId
-from thermite.schema.job import Job, JudgeFact, Revision
+from thermite.schema.job import Held, Job, JudgeFact, Revision
 from thermite.schema.strict import Strict
 
 
@@ -36,6 +40,7 @@ class Bench:
     store: BuildStore
     coin_key: bytes
     turn: threading.Lock
+    toolchain: str
 
     def seed(self, assignment: Assignment) -> bytes:
         """Return the seed of an assignment's coin; nothing is stored while it is secret."""
@@ -65,8 +70,8 @@ class Turn:
         self.project = bench.folder.project_repo(assignment.project.repo)
         self.seed = bench.seed(assignment)
 
-    def judge(self, number: int) -> Verdict | None:
-        """Judge one attempt to its verdict, or return None when the harness is stopping."""
+    def judge(self, number: int) -> Verdict | Held | None:
+        """Judge one attempt to its verdict or hold; None: the harness is stopping."""
         with self.bench.turn:
             if self.stopping():
                 return None
@@ -88,9 +93,12 @@ class Turn:
         with self.bench.turn:
             if self.stopping():
                 return
-            assignment = self.assignment
-            start = self._revision(assignment.project.commit)
-            selftest(start, self._desk(), mode="short")
+            nonce = secrets.token_bytes(32)
+            start = self._revision(self.assignment.project.commit)
+            job = self._job(None, 1, start, self.assignment.project.commit, [])
+            seed = order_seed(self.bench.coin_key, nonce).hex()
+            job = msgspec.structs.replace(job, order_seed=seed)
+            self._append([selftest(job, self._desk(), nonce=nonce.hex())])
 
     @property
     def assignment(self) -> Assignment:
@@ -102,8 +110,15 @@ class Turn:
         if attempt.commit is None or attempt.tree is None:
             raise RuntimeError(f"attempt {number} is judged before it has a candidate")
         candidate = Revision(commit=attempt.commit, tree=attempt.tree)
-        history = [f for f in attempt.facts if f.tries == attempt.tries]
-        return self._job(number, attempt.tries, candidate, self.assignment.champion, history)
+        champion = self.assignment.champion
+        stale = hill_climb.is_stale(self.assignment, attempt)
+        tries = attempt.tries + stale
+        history = [] if stale else [f for f in attempt.facts if f.tries == tries]
+        now = sum(isinstance(f, Block) and f.dropped == "interrupted" for f in history)
+        job = self._job(number, tries, candidate, champion, history)
+        return msgspec.structs.replace(
+            job, interrupted=attempt.interrupted - now, released=attempt.released
+        )
 
     def _re_anchor_job(self, number: int) -> Job:
         assignment = self.assignment
@@ -137,7 +152,13 @@ class Turn:
             kit=assignment.kit,
             judged_outputs=dict(assignment.answered),
             history=list(history),
+            order_effect=self._order_effect(),
         )
+
+    def _order_effect(self) -> float:
+        """Return what the newest selftest found of one order against the other, log-ratio."""
+        seen = self.bench.book.state.selftest
+        return (seen.figures.get("order_effect") if seen is not None else None) or 0.0
 
     def _revision(self, commit: str) -> Revision:
         return Revision(commit=commit, tree=tree_of(self.project, CommitId(commit)))
@@ -152,6 +173,7 @@ class Turn:
             append=self._append,
             stopping=self.stopping,
             scratch=self.bench.folder.scratch,
+            toolchain=self.bench.toolchain,
         )
 
     def _append(self, payloads: Sequence[Strict]) -> None:

@@ -21,6 +21,7 @@ from thermite.harness.judge_job import Turn
 from thermite.harness.proposer import AgentStatus, Backend, Work
 from thermite.schema import event as e
 from thermite.schema.event import Verdict
+from thermite.schema.job import Held
 from thermite.schema.strict import Strict
 
 PAUSE_S: Final = 1.0
@@ -131,13 +132,16 @@ class Lane:
     def _judge(self, number: int) -> None:
         attempt = self.assignment.attempts[number]
         begun = clock.mono_ns()
-        verdict = self._known_answer(attempt) or self.turn.judge(number)
-        if verdict is None:
+        answer = self._known_answer(attempt) or self.turn.judge(number)
+        if answer is None:
             return
         seconds = (clock.mono_ns() - begun) / 1e9
         spent = e.BudgetSpent(attempt=number, agent=None, amounts={"judge_s": seconds})
+        if isinstance(answer, Held):
+            self._append(spent, e.Hold(attempt=number, reason=answer.reason))
+            return
         with self.book.lock:
-            follow = hill_climb.after_verdict(self.assignment, attempt, verdict)
+            follow = hill_climb.after_verdict(self.assignment, attempt, answer)
             self._append(spent, *follow)
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:

@@ -57,7 +57,7 @@ class Rig:
         book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
         book.append(Draft(probe(stages)))
         store = BuildStore(folder.store)
-        bench = Bench(book, folder, stages, store, coin, threading.Lock())
+        bench = Bench(book, folder, stages, store, coin, threading.Lock(), toolchain())
         return cls(bench, key, settings)
 
     def start(self, peer: socket.socket, fatal: Callable[[BaseException], None]) -> None:
