@@ -1,24 +1,18 @@
 """The demo's steps: each is a public command in a process of its own, printed before it runs."""
 
 import shutil
-<<<<<<< HEAD
-=======
 import subprocess
 import sys
 import time
 import tomllib
->>>>>>> 1002a67 (cli: the demo's steps)
 from pathlib import Path
 from typing import Final
 
 from thermite.campaign.state import Assignment
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
-<<<<<<< HEAD
-=======
 from thermite.cli.watching import watching
 from thermite.schema.event import IsolationProbe
->>>>>>> 1002a67 (cli: the demo's steps)
 from thermite.shipped import shipped
 
 COMMAND_S: Final = 120.0
