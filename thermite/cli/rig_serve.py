@@ -1,0 +1,101 @@
+"""`thermite rig serve`: read the settings, make the folders, become the spawner."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.output import Output, with_output
+from thermite.command.trust import read_trust, trust_problems
+from thermite.errors import UsageError
+from thermite.rig.start import SpawnerConfig, become
+from thermite.schema.rig_settings import RigSettings, read_rig_settings
+
+SETTINGS: Final = "rig.toml"
+MAX_TRUST_BYTES: Final = 1 << 16
+"""A file of public lines of more than 64 KiB is a mistake (our figure)."""
+
+
+@click.command(
+    "serve",
+    epilog="Example: thermite rig serve --state /var/lib/thermite --trust operator.pub",
+)
+@click.option("--state", type=click.Path(path_type=Path), required=True, help="The rig's folder.")
+@click.option("--trust", type=click.Path(path_type=Path), help="Public lines to trust at first.")
+@click.option("--name", help="The rig's name, when there is no rig.toml yet.")
+@click.option("--fallback-stages", is_flag=True, help="Stages may lie under /var/tmp.")
+@with_output
+def serve(
+    output: Output, state: Path, trust: Path | None, name: str | None, *, fallback_stages: bool
+) -> None:
+    """Serve a rig until it is told to end (SIGTERM); the process becomes the rig's spawner."""
+    state = state.absolute()
+    make_state(state)
+    settings = rig_settings(state, name)
+    env = {"THERMITE_STATE": str(state)}
+    if trust is not None:
+        env["THERMITE_FIRST_TRUST"] = first_trust(trust)
+    output.progress(f"serving {settings.name} in {state}")
+    become(spawner_config(state, settings, fallback=fallback_stages), env)
+
+
+def make_state(state: Path) -> None:
+    """Make the rig's folder, which others may pass through but not list.
+
+    Raises:
+        CommandEnds: it can't be made, or is no folder of ours.
+    """
+    try:
+        state.mkdir(mode=0o711, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandEnds(Exit.USAGE, f"{state} can't be a rig's folder: {error}") from error
+    if state.stat().st_uid != os.geteuid():
+        raise CommandEnds(
+            Exit.USAGE, f"{state} belongs to uid {state.stat().st_uid}: serve it as that user"
+        )
+    state.chmod(0o711)
+
+
+def rig_settings(state: Path, name: str | None) -> RigSettings:
+    """Return what rig.toml says; without one, write it with the rig's name."""
+    path = state / SETTINGS
+    if not path.exists():
+        path.write_text(f'name = "{name or "rig"}"\n', encoding="utf-8")
+        path.chmod(0o644)
+    return read_rig_settings(path.read_bytes(), str(path))
+
+
+def first_trust(path: Path) -> str:
+    """Return the public lines of a trust file, checked.
+
+    Raises:
+        UsageError: it can't be read, or holds no trust.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_TRUST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
+    if len(raw) > MAX_TRUST_BYTES:
+        raise UsageError(f"{path} is larger than {MAX_TRUST_BYTES} bytes: it holds public lines")
+    problems = trust_problems(read_trust(raw))
+    if problems:
+        raise UsageError(f"{path}: {'; '.join(problems)}")
+    return raw.decode()
+
+
+def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> SpawnerConfig:
+    """Return what the spawner is told; fallback: stages may lie under /var/tmp."""
+    slots = {"check": False, "import": False}
+    slots |= {f"builder-{i}": False for i in range(settings.slots.builders)}
+    slots |= {f"run-{i}": False for i in range(settings.slots.runs)}
+    slots |= {f"worker-{i}": False for i in range(settings.slots.workers)}
+    return SpawnerConfig(
+        state,
+        fallback_root=Path("/var/tmp") if fallback else None,  # noqa: S108  a fresh 0711 folder
+        slots=slots,
+        run_cpus=settings.cpus,
+        stage_path=settings.stage_path,
+    )
