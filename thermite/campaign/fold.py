@@ -230,7 +230,7 @@ def _hold(state: State, event: e.Event, data: e.Hold) -> None:
 
 def _hold_resolved(state: State, event: e.Event, data: e.HoldResolved) -> None:
     attempt = _attempt(state, event)
-    attempt.hold, attempt.released = None, data.action == "release"
+    attempt.released, attempt.rejected = data.action == "release", data.action == "reject"
     attempt.status = "judging"
 
 

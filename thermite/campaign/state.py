@@ -59,6 +59,7 @@ class Attempt:
     verdict: Verdict | None = None
     hold: str | None = None
     released: bool = False
+    rejected: bool = False
     infra_returns: int = 0
     noisy_returns: int = 0
     interrupted: int = 0

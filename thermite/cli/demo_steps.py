@@ -1,14 +1,19 @@
 """The demo's steps: each is a public command in a process of its own, printed before it runs."""
 
+import json
+import os
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from thermite.campaign.state import Assignment
+from thermite.cli.demo_rig import DemoRig
+from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
 from thermite.cli.watching import watching

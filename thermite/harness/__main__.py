@@ -18,6 +18,7 @@ from typing import Final
 from thermite.errors import LedgerError, ThermiteError, UsageError
 from thermite.harness.rig import Rig
 from thermite.rig.stage import Spawner
+from thermite.rig.stages import Stages
 
 FAILED: Final = 1
 FAULT: Final = 70
@@ -56,7 +57,7 @@ def _told(error: BaseException) -> int:
     return FAULT
 
 
-def _handed_over() -> tuple[Path, Spawner, socket.socket]:
+def _handed_over() -> tuple[Path, Stages, socket.socket]:
     """Return the rig's folder and both sockets, as the spawner gave them.
 
     Raises:

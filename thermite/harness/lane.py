@@ -7,7 +7,6 @@ that was being judged goes back to the judge with what is known of it.
 
 import hashlib
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from thermite.schema import event as e
 from thermite.schema.event import Verdict
 from thermite.schema.job import Held
 from thermite.schema.strict import Strict
+from thermite.schema.verdict import VerdictKind
 
 PAUSE_S: Final = 1.0
 """How often a waiting lane looks again without being told (our figure)."""
@@ -145,21 +145,29 @@ class Lane:
             self._append(spent, *follow)
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:
-        """Return `duplicate` when the same tree was judged before, else None."""
+        """Return the verdict that takes no judge: a rejected hold, or a tree judged before."""
+        if attempt.rejected:
+            return _unjudged(
+                attempt, "suspect", f"held for {attempt.hold}, and a person rejected it"
+            )
         same = hill_climb.duplicate_of(self.assignment, attempt.tree or "")
         if same is None or attempt.tries > 1 or attempt.status != "submitted":
             return None
-        return Verdict(
-            attempt=attempt.started.attempt,
-            tries=attempt.tries,
-            verdict="duplicate",
-            reasons=[f"the same tree was judged in attempt {same}"],
-            cells={},
-            gain=None,
-            interval=None,
-            marks=[],
-            notes=[],
-        )
+        return _unjudged(attempt, "duplicate", f"the same tree was judged in attempt {same}")
+
+
+def _unjudged(attempt: Attempt, kind: VerdictKind, reason: str) -> Verdict:
+    return Verdict(
+        attempt=attempt.started.attempt,
+        tries=attempt.tries,
+        verdict=kind,
+        reasons=[reason],
+        cells={},
+        gain=None,
+        interval=None,
+        marks=[],
+        notes=[],
+    )
 
 
 def _finished(
@@ -168,6 +176,3 @@ def _finished(
     return e.AgentFinished(
         attempt=number, status=status, stop_reason=reason, turns=None, transcript=transcript
     )
-
-
-LaneMaker = Callable[[int], Lane]

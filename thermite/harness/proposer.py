@@ -18,7 +18,6 @@ from thermite.harness.candidate import Candidate, Refused
 from thermite.kit.export import tree_entries
 from thermite.schema.ids import CommitId
 
-
 AgentStatus: TypeAlias = Literal["ok", "no_change", "limit", "error", "refused", "killed"]
 
 

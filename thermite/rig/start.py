@@ -89,13 +89,17 @@ def command(fd: int) -> list[str]:
     return [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(FOLDER), str(fd)]
 
 
-def become(config: SpawnerConfig) -> NoReturn:
+def become(config: SpawnerConfig, variables: Mapping[str, str]) -> NoReturn:
     """Replace this process with a spawner that starts and restarts supervisor and harness.
+
+    Args:
+        config: what the spawner is told; variables: what both children find in their
+            environment beside what the spawner gives them.
 
     Raises:
         InfrastructureError: the settings can't be used.
     """
-    env = {**_CHILD_ENV, "PYTHONPATH": str(_PACKAGES)}
+    env = {**_CHILD_ENV, **variables, "PYTHONPATH": str(_PACKAGES)}
     children = {
         "supervisor": {"argv": [sys.executable, "-P", "-m", "supervisor"], "env": env},
         "harness": {"argv": [sys.executable, "-P", "-m", "thermite.harness"], "env": env},
