@@ -179,8 +179,7 @@ def medians(pairs: Sequence[Pair], p: RuleParameters) -> dict[str, dict[str, Cel
     # In the contract's order: the runs' own is drawn anew for each block.
     cells = dict.fromkeys([c for c in [*p.cells, *p.held_out_cells] if c in seen] + list(seen))
     return {
-        cell: {name: _cell_values(by_arm) for name, by_arm in seen[cell].items()}
-        for cell in cells
+        cell: {name: _cell_values(by_arm) for name, by_arm in seen[cell].items()} for cell in cells
     }
 
 
