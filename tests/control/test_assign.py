@@ -1,0 +1,517 @@
+"""From a contract's file to the rig's inbox: what arrives, and what never leaves control."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.control.desk import CONTRACT, LEDGER, Rig, kit_files, make_repo, run_git, write
+from thermite.command.keyring import SigningKey
+from thermite.control.assign import Prepared, prepare, send
+from thermite.control.contract_file import read_contract_file
+from thermite.control.home import ControlHome
+from thermite.control.receipts import sent_orders
+from thermite.control.rigs import known_rig
+from thermite.errors import ContractError, KitError, NotFoundError, UnreachableError, UsageError
+from thermite.kit.bundle import keep_from_bundle
+from thermite.kit.git import git
+from thermite.schema.command import AssignBody, KitBundle, ModelFile, ProjectBundle
+from thermite.schema.ids import CommitId
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("rig")
+
+
+def contract_at(folder: Path, **changed: object) -> Path:
+    fields: dict[str, Any] = deepcopy(CONTRACT)
+    for name, value in changed.items():
+        if isinstance(value, dict) and isinstance(fields.get(name), dict):
+            fields[name] |= value
+        else:
+            fields[name] = value
+    path = folder / "contract.json"
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def prepared_for(
+    home: ControlHome,
+    contract: Path,
+    kit: Path | str | None,
+    project: Path | None = None,
+    models: tuple[Path, ...] = (),
+) -> Iterator[Prepared]:
+    with prepare(
+        home,
+        read_contract_file(contract),
+        rig_name="bench",
+        project=str(project) if project else None,
+        kit=str(kit) if kit else None,
+        models=models,
+    ) as prepared:
+        yield prepared
+
+
+def checked(
+    home: ControlHome, contract: Path, *, kit: Path | str | None = None, project: Path | None = None
+) -> Prepared:
+    with prepared_for(home, contract, kit, project) as prepared:
+        return prepared
+
+
+def sent(
+    home: ControlHome,
+    contract: Path,
+    key: SigningKey,
+    *,
+    kit: Path,
+    models: tuple[Path, ...] = (),
+) -> str:
+    with prepared_for(home, contract, kit, models=models) as prepared:
+        return send(home, prepared, key)[0].digest
+
+
+def body_of(rig: Rig, key: SigningKey) -> AssignBody:
+    body = rig.opened(key).body
+    assert isinstance(body, AssignBody)
+    return body
+
+
+def test_a_rig_can_verify_and_import_what_was_sent(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path, tmp_path: Path
+) -> None:
+    digest = sent(home, project / "contract.json", key, kit=kit)
+    command = rig.opened(key)
+    assert command.digest == digest
+    assert command.payload.ledger == LEDGER
+    body = body_of(rig, key)
+    for line in body.imports:
+        assert isinstance(line, (KitBundle, ProjectBundle))
+        file = rig.inbox / "new" / line.path
+        assert hashlib.sha256(file.read_bytes()).hexdigest() == line.sha256
+        assert file.stat().st_mode & 0o777 == 0o644
+        keep_from_bundle(file, tmp_path / "kept.git", CommitId(line.commit))
+    kit_line, project_line = body.imports
+    assert isinstance(kit_line, KitBundle)
+    assert isinstance(project_line, ProjectBundle)
+    assert kit_line.repo == "tiny-cpu"
+    assert kit_line.path == f"kit-{(kit_line.sha256 or '')[:12]}.bundle"
+    assert project_line.path == f"project-{(project_line.sha256 or '')[:12]}.bundle"
+    shown = git(tmp_path / "kept.git", "show", f"{kit_line.commit}:kit.json")
+    assert json.loads(shown)["name"] == "tiny-cpu"
+
+
+def test_the_signed_contract_is_complete_and_is_what_is_hashed(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    prepared = checked(home, project / "contract.json", kit=kit)
+    sent(home, project / "contract.json", key, kit=kit)
+    raw = bytes(body_of(rig, key).contract)
+    assert hashlib.sha256(raw).hexdigest() == prepared.completed.sha256
+    fields = json.loads(raw)
+    assert fields["project"]["commit"] == run_git(project, "rev-parse", "HEAD")
+    assert fields["project"]["kit"] == msgspec.to_builtins(prepared.completed.contract.project.kit)
+    assert "judging" not in fields  # defaults are the rig's to fill in, from the same page
+
+
+def test_the_same_kit_folder_is_the_same_commit_everywhere(
+    home: ControlHome, project: Path, kit: Path, tmp_path: Path
+) -> None:
+    first = checked(home, project / "contract.json", kit=kit).completed.contract
+    copy = tmp_path / "elsewhere" / "named otherwise"
+    write(copy, kit_files())
+    second = checked(home, project / "contract.json", kit=str(copy)).completed.contract
+    assert first.project.kit == second.project.kit
+    # As `git commit-tree` makes it of these bytes, by thermite <thermite@localhost> at 0 +0000.
+    assert first.project.kit is not None
+    assert first.project.kit.commit == "8fa8f1aa621939c4ec813615c2cbda7fe25d2598"
+
+
+def test_nothing_is_written_to_the_inbox_before_everything_is_checked(
+    home: ControlHome, rig: Rig, project: Path, kit: Path
+) -> None:
+    checked(home, project / "contract.json", kit=kit)
+    assert list((rig.inbox / "new").iterdir()) == []
+    assert list((rig.inbox / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        pytest.param(
+            {"cells": ["big"]}, "cells names cell big, which the kit does not have", id="c"
+        ),
+        pytest.param(
+            {"objective": {"primary": {"metric": "flops"}}},
+            "the objective names metric flops, which the kit does not have",
+            id="metric",
+        ),
+    ],
+)
+def test_a_kit_that_does_not_fit_is_not_signed(
+    home: ControlHome, project: Path, kit: Path, changed: dict[str, Any], said: str
+) -> None:
+    contract = contract_at(project, **changed)
+    with pytest.raises(ContractError) as caught:
+        checked(home, contract, kit=kit)
+    assert str(caught.value).startswith("the kit does not fit the contract: ")
+    assert said in str(caught.value)
+
+
+def test_a_kit_for_another_target_is_not_signed(
+    home: ControlHome, rig: Rig, project: Path, kit: Path
+) -> None:
+    rig.write_card(target="cuda-gpu")
+    said = "the kit measures on cpu, and this rig's target is cuda-gpu"
+    with pytest.raises(ContractError, match=said):
+        checked(home, project / "contract.json", kit=kit)
+
+
+def test_all_problems_of_a_contract_come_at_once(
+    home: ControlHome, project: Path, kit: Path
+) -> None:
+    contract = contract_at(project, nam="x", budget={"attempts": "many"}, isolation="total")
+    with pytest.raises(ContractError) as caught:
+        checked(home, contract, kit=kit)
+    for word in ("nam", "budget.attempts", "isolation"):
+        assert word in str(caught.value)
+
+
+def test_all_problems_of_a_kit_come_at_once(home: ControlHome, project: Path, kit: Path) -> None:
+    write(kit, kit_files(target=7, cells=[]))
+    with pytest.raises(KitError) as caught:
+        checked(home, project / "contract.json", kit=kit)
+    assert "target" in str(caught.value)
+    assert "cells" in str(caught.value)
+
+
+def test_a_kit_whose_server_settings_lacks_is_not_signed(
+    home: ControlHome, rig: Rig, project: Path, kit: Path
+) -> None:
+    write(kit, kit_files(mcp_servers=[{"name": "gbrain", "agents": ["workers"]}]))
+    with pytest.raises(KitError) as caught:
+        checked(home, project / "contract.json", kit=kit)
+    assert str(caught.value) == (
+        "The kit names the MCP server gbrain, and Settings has no server of that name. Add an MCP"
+        " server named gbrain in Settings \u203a Providers, or take it out of the kit. Then start"
+        " the campaign again."
+    )
+    assert list((rig.inbox / "new").iterdir()) == []
+
+
+def test_the_kits_servers_and_their_addresses_go_along(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    servers = [{"name": "gbrain", "agents": ["workers"]}, {"name": "local", "agents": ["planner"]}]
+    write(kit, kit_files(mcp_servers=servers))
+    home.settings.write_text(
+        '[mcp.gbrain]\nurl = "https://mcp.example.org"\nheaders = { Authorization = "brain" }\n'
+        "[mcp.local]\n",
+        encoding="utf-8",
+    )
+    sent(home, project / "contract.json", key, kit=kit)
+    body = body_of(rig, key)
+    assert [server.name for server in body.mcp_servers] == ["gbrain", "local"]
+    (provider,) = body.providers.mcp
+    assert provider.url == "https://mcp.example.org"
+    assert provider.headers == {"Authorization": "brain"}
+
+
+def test_a_kits_repository_is_sent_at_its_commit_and_a_pinned_one_is_kept(
+    home: ControlHome, project: Path, tmp_path: Path
+) -> None:
+    first = make_repo(tmp_path / "kits", kit_files())
+    write(tmp_path / "kits", {"more.txt": "x"})
+    run_git(tmp_path / "kits", "add", "-A")
+    run_git(tmp_path / "kits", "commit", "-q", "-m", "second")
+    newest = run_git(tmp_path / "kits", "rev-parse", "HEAD")
+    contract = checked(home, project / "contract.json", kit=tmp_path / "kits")
+    assert contract.completed.contract.project.kit is not None
+    assert contract.completed.contract.project.kit.commit == newest
+    pinned = contract_at(project, project={"kit": {"repo": "judge", "commit": first}})
+    kept = checked(home, pinned, kit=tmp_path / "kits").completed.contract.project.kit
+    assert kept is not None
+    assert (kept.repo, kept.commit) == ("judge", first)
+
+
+def test_a_pinned_kit_folder_that_has_changed_is_refused(
+    home: ControlHome, project: Path, kit: Path
+) -> None:
+    pinned = contract_at(project, project={"kit": {"repo": "tiny-cpu", "commit": "0" * 40}})
+    with pytest.raises(UsageError, match=f"the contract names '{'0' * 40}'"):
+        checked(home, pinned, kit=kit)
+
+
+def test_a_kept_kit_is_found_by_its_name(home: ControlHome, project: Path, kit: Path) -> None:
+    by_path = checked(home, project / "contract.json", kit=kit).completed.contract
+    by_name = checked(home, project / "contract.json", kit="tiny-cpu").completed.contract
+    assert by_path == by_name
+    with pytest.raises(NotFoundError, match="control keeps tiny-cpu"):
+        checked(home, project / "contract.json", kit="tiny-gpu")
+
+
+def test_a_campaign_without_a_kit_asks_for_one(home: ControlHome, project: Path) -> None:
+    with pytest.raises(UsageError, match="--kit"):
+        checked(home, project / "contract.json")
+
+
+def test_a_replay_folder_travels_as_a_commit_of_the_project(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path, tmp_path: Path
+) -> None:
+    proposals = tmp_path / "proposals"
+    write(proposals, {"a.patch": "x", "b/files/main.c": "int main(void) { return 1; }\n"})
+    workers = {"backend": "replay", "options": {"from": "../proposals"}}
+    contract = contract_at(project, agents={"workers": workers})
+    sent(home, contract, key, kit=kit)
+    body = body_of(rig, key)
+    options = json.loads(bytes(body.contract))["agents"]["workers"]["options"]
+    commit, _, folder = options["from"].partition(":")
+    assert folder == "proposals"
+    line = next(line for line in body.imports if getattr(line, "commit", "") == commit)
+    assert isinstance(line, ProjectBundle)
+    assert line.repo == "matmul"
+    keep_from_bundle(rig.inbox / "new" / line.path, tmp_path / "kept.git", CommitId(commit))
+    names = git(tmp_path / "kept.git", "ls-tree", "-r", "--name-only", commit).decode().split()
+    assert names == ["proposals/a.patch", "proposals/b/files/main.c"]
+    again = checked(home, contract, kit=kit).completed.contract.agents.workers.options
+    assert again == options  # the same folder, the same id
+
+
+def test_a_replay_folder_that_is_not_there_is_refused_and_a_rigs_path_is_left(
+    home: ControlHome, project: Path, kit: Path
+) -> None:
+    workers: dict[str, Any] = {"backend": "replay", "options": {"from": "nowhere"}}
+    with pytest.raises(ContractError, match="is no folder"):
+        checked(home, contract_at(project, agents={"workers": workers}), kit=kit)
+    workers["options"] = {"from": "/on/the/rig/only"}
+    whole = checked(home, contract_at(project, agents={"workers": workers}), kit=kit)
+    assert whole.completed.contract.agents.workers.options == {"from": "/on/the/rig/only"}
+
+
+def test_model_files_go_along_by_their_hash(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "weights.bin"
+    model.write_bytes(b"weights")
+    sha256 = hashlib.sha256(b"weights").hexdigest()
+    sent(home, project / "contract.json", key, kit=kit, models=(model,))
+    body = body_of(rig, key)
+    assert json.loads(bytes(body.contract))["models"] == [sha256]
+    line = body.imports[-1]
+    assert isinstance(line, ModelFile)
+    assert (rig.inbox / "new" / line.path).read_bytes() == b"weights"
+    other = contract_at(project, models=["ab" * 32])
+    assert "ab" * 32 in checked(home, other, kit=kit).warnings[0]
+
+
+def test_an_order_names_the_newest_checkpoint_and_is_remembered(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    digest = sent(home, project / "contract.json", key, kit=kit)
+    after = rig.opened(key).payload.after
+    assert after is not None
+    assert after.size == 3
+    assert [order.digest for order in sent_orders(home, known_rig(home, "bench"))] == [digest]
+
+
+def test_what_to_expect_is_said_with_its_numbers(
+    home: ControlHome, rig: Rig, project: Path, kit: Path
+) -> None:
+    said = checked(home, project / "contract.json", kit=kit).expect
+    # 5 blocks of 2 arms x 1 cell; confirm 10 to 40 blocks of 2 x 2; screen at most 30.
+    assert said == [
+        "this rig sees ≥ 1.5 % (grade quiet)",
+        "a candidate without gain costs about 10 runs with their checks, a promotion 50 to 220",
+        "3 attempts without gain cost 30 runs: at most 3 min of judge time, every run at its limit",
+        "isolation any: the rig's level, none, is accepted, and every report says so",
+    ]
+    alone = contract_at(project, held_out_cells=[], isolation="protected")
+    assert "no held-out cells" in checked(home, alone, kit=kit).expect[-1]
+    rig.write_card(sees=None, grade=None)
+    assert "no selftest" in checked(home, alone, kit=kit).expect[0]
+
+
+def test_a_rig_out_of_reach_is_no_reason_not_to_look(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    (rig.outbox / "rig.json").unlink()
+    prepared = checked(home, project / "contract.json", kit=kit)
+    assert "can't be read" in prepared.warnings[0]
+    (rig.inbox / "new").rmdir()
+    with pytest.raises(UnreachableError, match="is no inbox"):
+        sent(home, project / "contract.json", key, kit=kit)
+
+
+def test_a_project_elsewhere_is_named(
+    home: ControlHome, kit: Path, project: Path, tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    contract = contract_at(alone)
+    with pytest.raises(UsageError, match="in no git repository"):
+        checked(home, contract, kit=kit)
+    whole = checked(home, contract, kit=kit, project=project).completed.contract
+    assert whole.project.commit == run_git(project, "rev-parse", "HEAD")
+
+
+# Known faults G10
+def test_the_commit_is_found_whatever_refs_there_are(
+    home: ControlHome, kit: Path, project: Path
+) -> None:
+    wanted = run_git(project, "rev-parse", "HEAD")
+    run_git(project, "tag", "-a", "v1", "-m", "x")
+    run_git(project, "branch", "-m", "trunk")
+    for revision in ("v1", "trunk", wanted, wanted[:10], "HEAD"):
+        contract = contract_at(project, project={"commit": revision})
+        assert checked(home, contract, kit=kit).completed.contract.project.commit == wanted
+    run_git(project, "checkout", "-q", "--detach")
+    run_git(project, "branch", "-D", "trunk")
+    run_git(project, "tag", "-d", "v1")
+    assert checked(home, contract_at(project), kit=kit).completed.contract.project.commit == (
+        wanted
+    )
+
+
+def test_an_empty_repository_has_no_commit(home: ControlHome, kit: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    run_git(empty, "init", "-q")
+    with pytest.raises(UsageError, match="has no commit"):
+        checked(home, contract_at(empty), kit=kit)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--all", "HEAD\n", "-x", "HEAD:main.c", ""])
+def test_a_revision_that_is_none_is_refused(
+    home: ControlHome, kit: Path, project: Path, revision: str
+) -> None:
+    with pytest.raises((UsageError, ContractError), match=r"no revision|project\.commit"):
+        checked(home, contract_at(project, project={"commit": revision}), kit=kit)
+
+
+def test_a_shallow_clone_is_refused_before_anything_is_sent(
+    home: ControlHome, kit: Path, project: Path, tmp_path: Path
+) -> None:
+    write(project, {"more.c": ""})
+    run_git(project, "add", "-A")
+    run_git(project, "commit", "-q", "-m", "second")
+    clone = tmp_path / "clone"
+    run_git(tmp_path, "clone", "-q", "--depth", "1", f"file://{project}", str(clone))
+    with pytest.raises(UsageError, match="shallow"):
+        checked(home, contract_at(clone), kit=kit)
+
+
+# Known faults G5
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_repositories_of_another_user_are_read(
+    home: ControlHome, project: Path, tmp_path: Path
+) -> None:
+    kit = tmp_path / "kits"
+    make_repo(kit, kit_files())
+    for root in (project, kit):
+        for path in (root, *root.rglob("*")):
+            os.chown(path, 12345, 12345)
+    refused = subprocess.run(["git", "-C", str(kit), "log"], check=False, capture_output=True)
+    assert b"dubious ownership" in refused.stderr
+    whole = checked(home, contract_at(project), kit=kit)
+    assert whole.completed.contract.project.commit
+    before = {path: path.stat().st_uid for path in kit.rglob("*")}
+    assert set(before.values()) == {12345}  # nothing of ours was written there
+
+
+# Known faults G7
+def test_git_lfs_pointers_are_named_with_the_size_of_what_is_missing(
+    home: ControlHome, kit: Path, project: Path
+) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'ab' * 32}\nsize 12345678\n"
+    write(project, {"data/w.bin": pointer, ".gitattributes": "*.bin filter=lfs\n"})
+    run_git(project, "add", "-A", GIT_CONFIG_COUNT="0")
+    run_git(project, "commit", "-q", "-m", "pointer")
+    (warning,) = checked(home, contract_at(project), kit=kit).warnings
+    assert "data/w.bin is a Git LFS pointer (12.3 MB)" in warning
+    assert "--model" in warning
+
+
+# Known faults G13
+def test_the_same_assignment_twice_shares_its_bundles(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    sent(home, project / "contract.json", key, kit=kit)
+    sent(home, project / "contract.json", key, kit=kit)
+    assert len(rig.dropped(".cmd.json")) == 2
+    assert len(rig.dropped(".bundle")) == 2
+
+
+def test_other_bytes_under_a_bundles_name_are_noticed(
+    home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
+) -> None:
+    sent(home, project / "contract.json", key, kit=kit)
+    rig.dropped(".bundle")[0].write_bytes(b"other")
+    with pytest.raises(UsageError, match="other bytes"):
+        sent(home, project / "contract.json", key, kit=kit)
+
+
+# Known faults G11, G15
+def test_nobodys_git_settings_take_part(
+    tmp_path: Path, home: ControlHome, kit: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = checked(home, contract_at(project), kit=kit).completed.contract
+    config = tmp_path / "config"
+    hook = tmp_path / "hooks" / "reference-transaction"
+    write(tmp_path, {"hooks/reference-transaction": "#!/bin/sh\nexit 1\n"})
+    hook.chmod(0o755)
+    config.write_text(
+        "[commit]\n gpgsign = true\n[core]\n autocrlf = true\n"
+        f" hooksPath = {hook.parent}\n[init]\n defaultBranch = other\n"
+        '[protocol "file"]\n allow = never\n[user]\n useConfigOnly = true\n',
+        encoding="utf-8",
+    )
+    other = tmp_path / "other"
+    make_repo(other, {"x": "y"})
+    monkeypatch.chdir(other)
+    for name, value in {
+        "GIT_CONFIG_GLOBAL": str(config),
+        "GIT_DIR": str(other / ".git"),
+        "GIT_WORK_TREE": str(other),
+        "GIT_INDEX_FILE": str(tmp_path / "index"),
+        "GIT_OBJECT_DIRECTORY": str(tmp_path / "objects"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    write(kit, {"new.txt": "so that the kit is committed anew\n"})
+    again = checked(home, contract_at(project), kit=kit).completed.contract
+    assert again.project.commit == wanted.project.commit
+    assert again.project.kit != wanted.project.kit
+
+
+def test_control_needs_nothing_on_its_path_but_git(
+    home: ControlHome, project: Path, kit: Path, tmp_path: Path
+) -> None:
+    only_git = tmp_path / "bin"
+    only_git.mkdir()
+    (only_git / "git").symlink_to(shutil.which("git") or "")
+    code = (
+        "import sys; from pathlib import Path; from tests.control.test_assign import *;"
+        "from thermite.control.home import ControlHome;"
+        "print(checked(ControlHome(Path(sys.argv[1])), Path(sys.argv[2]), kit=sys.argv[3])"
+        ".completed.sha256); print(sorted({'torch', 'thermite.rig', 'thermite.judge'} &"
+        " set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(home.root), str(project / "contract.json"), str(kit)],
+        env={"PATH": str(only_git), "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.splitlines()[1] == "[]"
