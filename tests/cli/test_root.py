@@ -32,7 +32,10 @@ def thermite(*args: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedPr
 def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     yield path
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
             yield from walk(inner, (*path, name))
 
 

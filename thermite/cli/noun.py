@@ -31,7 +31,7 @@ class LazyNounGroup(NounGroup):
     """
 
     def __init__(self, name: str, *, table: Mapping[str, Subcommand], about: str) -> None:
-        super().__init__(name, help=about)
+        super().__init__(name, help=about, epilog=f"Example: thermite {name} list")
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature

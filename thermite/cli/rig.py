@@ -1,0 +1,13 @@
+"""`thermite rig`: the rigs that control knows, and the rig's own side."""
+
+from thermite.cli.commands import Subcommand
+from thermite.cli.noun import LazyNounGroup
+
+command = LazyNounGroup(
+    "rig",
+    about="Rigs: add and list them on control, serve one on its machine.",
+    table={
+        "add": Subcommand("thermite.cli.rig_add", "take up a rig by its inbox"),
+        "list": Subcommand("thermite.cli.rig_list", "the rigs that control knows"),
+    },
+)
