@@ -17,6 +17,22 @@ from thermite.schema.command import TrustedKey
 STEP_SECONDS: Final = 1.0
 """Clocks of one machine that drift by more between two events were set, or slept."""
 _NS: Final = 1_000_000_000
+_TELLING: Final = frozenset(
+    {
+        e.AssignmentCreated,
+        e.AssignmentEnded,
+        e.AttemptStarted,
+        e.CommandAccepted,
+        e.CommandRefused,
+        e.KeyRevoked,
+        e.LedgerGap,
+        e.LocalJob,
+        e.RefusalsSuppressed,
+        e.TrustReset,
+        e.TrustSet,
+    }
+)
+"""The types that a story is told by; most events are of others."""
 
 
 class Story:
@@ -49,6 +65,10 @@ class Story:
         self._look_at_clock(seq, event)
         if e.TAG_OF[type(event.data)] in SIGNED_AT_ONCE:
             self.must_be_signed = seq
+        if type(event.data) in _TELLING:
+            self._read(seq, event)
+
+    def _read(self, seq: int, event: e.Event) -> None:
         self._read_assignment(event)
         match event.data:
             case e.CommandAccepted() as data:

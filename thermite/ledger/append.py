@@ -165,13 +165,25 @@ class Ledger:
         return self._writer.standing.tree.root(size)
 
     def inclusion(self, seq: int, size: int) -> list[bytes]:
-        """Return the proof that event `seq` is among the first `size` events."""
+        """Return the proof that event `seq` is among the first `size` events.
+
+        Raises:
+            LedgerError: the ledger has no such event, or not as many.
+        """
         self._check_size(size)
+        if not 1 <= seq <= size:
+            raise LedgerError(f"there is no event {seq} among the first {size}")
         return self._writer.standing.tree.inclusion(seq - 1, size)
 
     def consistency(self, old: int, new: int) -> list[bytes]:
-        """Return the proof that the first `old` events begin the first `new` ones."""
+        """Return the proof that the first `old` events begin the first `new` ones.
+
+        Raises:
+            LedgerError: the ledger has not as many, or old is not 1 to new.
+        """
         self._check_size(new)
+        if not 1 <= old <= new:
+            raise LedgerError(f"there is no proof from {old} to {new} events")
         return self._writer.standing.tree.consistency(old, new)
 
     def close(self) -> None:

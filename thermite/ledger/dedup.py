@@ -4,6 +4,9 @@ Source: ledger and signing, 3.3. The key is a pure function of the event, so tha
 can derive it again; a local job's `local_job` has none, since the page names none.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from thermite.schema.event import (
     AssignmentCreated,
     AssignmentEnded,
@@ -17,21 +20,16 @@ from thermite.schema.event import (
 
 def dedup_key(event: Event) -> str | None:
     """Return the key of an event of which a ledger holds one, or None."""
-    about = event.assignment or ""
-    key: str | None = None
-    match event.data:
-        case CommandAccepted(issuer=issuer, id=command):
-            key = f"command:{issuer}:{command}"
-        case AssignmentCreated():
-            key = f"assignment:{about}"
-        case McpServers():
-            key = f"mcp_servers:{about}"
-        case Verdict(attempt=attempt, tries=tries):
-            key = f"verdict:{about}:{attempt}:{tries}"
-        case ChampionPromoted(attempt=attempt):
-            key = f"promoted:{about}:{attempt}"
-        case AssignmentEnded():
-            key = f"ended:{about}"
-        case _:
-            pass
-    return key
+    key = _KEYS.get(type(event.data))
+    return None if key is None else key(event.assignment or "", event.data)
+
+
+_KEYS: Final[Mapping[type, Callable[[str, Any], str]]] = {
+    CommandAccepted: lambda _, data: f"command:{data.issuer}:{data.id}",
+    AssignmentCreated: lambda about, _: f"assignment:{about}",
+    McpServers: lambda about, _: f"mcp_servers:{about}",
+    Verdict: lambda about, data: f"verdict:{about}:{data.attempt}:{data.tries}",
+    ChampionPromoted: lambda about, data: f"promoted:{about}:{data.attempt}",
+    AssignmentEnded: lambda about, _: f"ended:{about}",
+}
+"""Of each type that has a key, how it is made from the assignment and the payload."""

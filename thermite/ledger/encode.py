@@ -9,10 +9,9 @@ Source: ledger and signing, 1.2 (msgspec) and 3.2, Writer rules.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -31,12 +30,15 @@ MOST_MONO_NS: Final = 2**63 - 1
 _TAGS: Final[Mapping[type[Event], str]] = {envelope: tag for tag, envelope in ENVELOPES.items()}
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(reduce(or_, ENVELOPES.values()))
+_DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))  # noqa: PLR2004 (0 to 9)
+_SIXTEEN: Final = b"0" * 16
+"""2^53 has 16 digits: a body without as many in a row, once each digit is made a 0, is fine."""
 _LONG_NUMBER: Final = re.compile(rb"[:\[,\s]-?[0-9]{16}")
-"""Where a whole number beyond 2^53 might stand; most bodies hold none and are walked no further."""
+"""Where such digits may be a number, not part of an id."""
+_DATA: Final = b'"data":'  # the envelope's last member: what stands before it holds no quote
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One event as the file holds it, but for its place: type, exact bytes, leaf hash, key."""
 
     type: str
@@ -70,8 +72,8 @@ def encode(event: Event) -> Row:
     if back != event:
         place = _difference(event, back, "") or "a field"
         raise LedgerError(f"an event {tag} would not come back as it went in: {place}")
-    if _LONG_NUMBER.search(body):
-        _check_numbers(body, tag)
+    if _SIXTEEN in body.translate(_DIGITS):
+        _check_numbers(event, body, tag)
     return Row(tag, body, leaf(body), dedup_key(event))
 
 
@@ -98,12 +100,12 @@ def _bytes_of(event: Event, tag: str) -> bytes:
         raise LedgerError(f"an event {tag} has no JSON form: it is nested too deeply") from None
 
 
-def _check_numbers(body: bytes, tag: str) -> None:
-    whole = msgspec.json.decode(body)
-    mono_ns = whole.pop("mono_ns")
-    place = _beyond(whole, "")
-    if place is None and not 0 <= mono_ns <= MOST_MONO_NS:
-        place = f"mono_ns {mono_ns}"
+def _check_numbers(event: Event, body: bytes, tag: str) -> None:
+    place = None
+    if not 0 <= event.mono_ns <= MOST_MONO_NS:
+        place = f"mono_ns {event.mono_ns}"
+    elif _LONG_NUMBER.search(body, body.index(_DATA)):
+        place = _beyond(msgspec.json.decode(body)["data"], "data")
     if place is not None:
         raise LedgerError(
             f"an event {tag} holds a whole number that JSON readers do not keep: {place} is"

@@ -6,9 +6,8 @@ Source: ledger and signing, 3.3 (pages), 3.5 (unknown types) and 3.13, case 1.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -26,8 +25,7 @@ PAGE_BYTES: Final = 16 << 20
 """Most body bytes of one page, so that a page of largest events does not fill the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """One row as it stands in the file, believed by nobody yet."""
 
     seq: int
@@ -37,8 +35,7 @@ class Stored:
     dedup: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """One event of the ledger; body: its exact bytes; hash: the chain's hash up to it."""
 
     seq: int
@@ -100,7 +97,13 @@ def _linked(connection: sqlite3.Connection, after: int) -> Iterator[Stored]:
         yield row
 
 
-def stored(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
+def stored(
+    connection: sqlite3.Connection,
+    after: int = 0,
+    *,
+    page_rows: int = PAGE_ROWS,
+    page_bytes: int = PAGE_BYTES,
+) -> Iterator[Stored]:
     """Give each row after `after` as it stands, a page at a time.
 
     Raises:
@@ -108,7 +111,7 @@ def stored(connection: sqlite3.Connection, after: int = 0) -> Iterator[Stored]:
         sqlite3.Error: the file is damaged.
     """
     while True:
-        page = _page(connection, after)
+        page = _page(connection, after, page_rows, page_bytes)
         if not page:
             return
         yield from page
@@ -144,7 +147,7 @@ def opening(connection: sqlite3.Connection) -> tuple[Opening, bytes]:
     Raises:
         LedgerError: there is no event 1, or it opens no ledger.
     """
-    row = next(stored(connection), None)
+    row = next(iter(_page(connection, 0, 1, PAGE_BYTES)), None)
     if row is None or row.seq != 1:
         raise LedgerError("the ledger is empty: it has no event 1")
     try:
@@ -187,25 +190,30 @@ def head_at(connection: sqlite3.Connection, seq: int) -> bytes:
     return found[0]
 
 
-def _page(connection: sqlite3.Connection, after: int) -> list[Stored]:
+def _page(connection: sqlite3.Connection, after: int, most: int, most_bytes: int) -> list[Stored]:
     rows = connection.execute(
         "SELECT seq, type, body, hash, dedup FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
-        (after, PAGE_ROWS),
+        (after, most),
     )
     page: list[Stored] = []
     taken = 0
     for row in rows:
         page.append(_stored(row))
         taken += len(page[-1].body)
-        if taken > PAGE_BYTES:
+        if taken > most_bytes:
             break
     rows.close()  # ends the read transaction, also after an early break
     return page
 
 
 def _stored(row: tuple[object, ...]) -> Stored:
-    match row:
-        case (int(seq), str(kind), bytes(body), bytes(digest), str() | None as dedup):
-            return Stored(seq, kind, body, digest, dedup)
-        case _:
-            raise LedgerError(f"row {row[0]!r:.20} of the ledger holds a value of a wrong kind")
+    seq, kind, body, digest, dedup = row
+    if (
+        isinstance(seq, int)
+        and isinstance(kind, str)
+        and isinstance(body, bytes)
+        and isinstance(digest, bytes)
+        and (dedup is None or isinstance(dedup, str))
+    ):
+        return Stored(seq, kind, body, digest, dedup)
+    raise LedgerError(f"row {seq!r:.20} of the ledger holds a value of a wrong kind")

@@ -81,6 +81,7 @@ class Writer:
         Raises:
             LedgerUnavailableError: the disk refused.
         """
+        self._check_available()
         if self.standing.noted != self.size:
             with self._transaction() as notes:
                 notes.append(self._signed(self._now()))
