@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -56,10 +57,14 @@ class Killed(BaseException):
 
 @dataclass
 class SimulatedDesk:
-    """What a judge is lent; `kill_at`: number of the append at which the harness ends."""
+    """What a judge is lent.
+
+    sources: a program, or a list of problems of a refused source, by name; kill_before and
+    kill_after: number of the append around which the harness ends.
+    """
 
     folder: Path
-    sources: dict[str, bytes | list[str]]
+    sources: dict[str, Any]
     contract: Contract
     rig: SimulatedRig
     kit: Kit = KIT
