@@ -128,10 +128,12 @@ def run_git(
             standard output instead, from where it stands, without limit.
 
     Raises:
-        GitError: it took longer than timeout_s.
+        GitError: there is no such folder, or it took longer than timeout_s.
         UsageError: git is not installed.
     """
     folder = git_folder(repo)
+    if not folder.is_dir():
+        raise GitError(command, 128, f"there is no repository at {repo}")
     argv = git_argv(str(folder), command, *args, program=git_program())
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(

@@ -1,0 +1,106 @@
+"""Whole campaigns on a simulated rig, with a real ledger and real git."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulated_campaign import ASSIGNMENT, Home, Life
+
+BASE = {"ms": 40}
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "a-wrong": {"ms": 20, "check": {"line": {"pass": False, "reasons": ["the edge is wrong"]}}},
+    "b-crash": {"ms": 20, "exit": 3, "stderr": "boom"},
+    "c-slow": {"ms": 60},
+    "d-same": {"ms": 40, "comment": 1},
+    "e-fast": {"ms": 25},
+    "f-again": {"ms": 25},
+    "g-faster": {"ms": 15},
+    "h-broken": {"build": {"exit": 1, "log": "syntax error"}},
+}
+EXPECTED = {
+    "a-wrong": "invalid",
+    "b-crash": "crash_candidate",
+    "c-slow": "regressed",
+    "d-same": "not_better",
+    "e-fast": "promoted",
+    "f-again": "no_change",
+    "g-faster": "promoted",
+    "h-broken": "invalid",
+}
+
+
+def results(life: Life) -> dict[str, str | None]:
+    attempts = life.assignment.attempts.values()
+    return {a.started.proposal or "": a.result for a in attempts if a.result != "killed"}
+
+
+def test_a_campaign_promotes_the_faster_and_refuses_the_rest(tmp_path: Path) -> None:
+    life = Life(Home(tmp_path, BASE, CANDIDATES))
+    assert life.run()
+    assignment = life.assignment
+    assert results(life) == EXPECTED
+    assert [p.attempt for p in assignment.promotions] == [5, 7]
+    assert assignment.status == "ended"
+    assert assignment.end_reason == "nothing left to propose"
+    assert assignment.gain == pytest.approx(40 / 15 - 1, abs=0.05)
+    assert assignment.attempts[1].verdict is not None
+    assert assignment.attempts[1].verdict.reasons == ["the edge is wrong"]
+
+
+def test_a_budget_ends_a_campaign_with_its_name(tmp_path: Path) -> None:
+    life = Life(Home(tmp_path, BASE, CANDIDATES, {"budget": {"attempts": 2}}))
+    assert life.run()
+    assert len(life.assignment.attempts) == 2
+    assert life.assignment.end_reason == "budget: attempts"
+
+
+def test_two_lanes_share_one_judge(tmp_path: Path) -> None:
+    fast = {name: {"ms": ms} for name, ms in (("a", 39), ("b", 41), ("c", 20), ("d", 42))}
+    home = Home(tmp_path, BASE, fast)
+    home.contract = {
+        "agents": {"workers": {"backend": "replay", "lanes": 2, "options": {"from": home.replay}}}
+    }
+    life = Life(home)
+    assert life.run()
+    assert results(life)["c"] == "promoted"
+    assert {a.lane for a in life.assignment.attempts.values()} == {0, 1}
+
+
+def test_a_kit_that_is_gone_ends_the_campaign_in_words(tmp_path: Path) -> None:
+    home = Home(tmp_path, BASE, CANDIDATES)
+    home.rig.kit_repo("tiny").rename(tmp_path / "elsewhere")
+    life = Life(home)
+    assert life.run()
+    assert str(life.assignment.end_reason).startswith("infrastructure: ")
+
+
+SHORT = {name: CANDIDATES[name] for name in ("a-wrong", "e-fast", "d-same")}
+
+
+def test_a_harness_that_dies_at_any_append_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    whole = Life(Home(tmp_path / "whole", BASE, SHORT))
+    assert whole.run()
+    appends = whole.book.appends
+    wanted = results(whole)
+    assert wanted == {name: EXPECTED[name] for name in SHORT}
+    for after_commit in (False, True):
+        for die_at in range(2 - after_commit, appends + 1, 7):
+            home = Home(tmp_path / f"{after_commit}-{die_at}", BASE, SHORT)
+            Life(home).run(die_at=die_at, after_commit=after_commit)
+            second = Life(home, seed=2)
+            second.run()
+            assert results(second) == wanted, (after_commit, die_at)
+            assert second.assignment.status == "ended"
+            names = [a.started.proposal for a in second.assignment.attempts.values() if a.verdict]
+            assert len(names) == len(set(names)), "a proposal was judged twice"
+
+
+def test_an_ended_campaign_is_not_begun_again(tmp_path: Path) -> None:
+    home = Home(tmp_path, BASE, {"a": {"ms": 60}})
+    assert Life(home).run()
+    life = Life(home)
+    size = life.ledger.size
+    life.ledger.close()
+    assert life.book.state.assignments[ASSIGNMENT].status == "ended"
+    assert size == life.book.state.seq
