@@ -209,12 +209,12 @@ def evidence_problems(judging: Judging, attempts: int) -> Found:
     if blocks <= cap:
         return
     most = _most_attempts(judging)
+    way_out = f", or plan at most {most} attempts" if most else ""
     yield (
         ("judging", "confirm_max_blocks"),
         (
-            f"judging.confirm_max_blocks is {cap}, and attempt {last} needs at least {blocks} blocks"
-            f" to be confirmed: set it to {blocks}"
-            f"{f', or plan at most {most} attempts' if most else ''}"
+            f"judging.confirm_max_blocks is {cap}, and attempt {last} needs at least"
+            f" {blocks} blocks to be confirmed: set it to {blocks}{way_out}"
         ),
     )
 
