@@ -106,7 +106,7 @@ def _read_toml(path: Path, raw: bytes) -> dict[str, Any]:
         raise ContractError(f"{path} starts with a byte-order mark: save it as UTF-8 without one")
     try:
         found = tomllib.loads(raw.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:  # also bytes that are not UTF-8, and integers without end
         raise ContractError(f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise ContractError(f"{path} is nested too deeply to be read") from None

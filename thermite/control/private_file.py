@@ -67,9 +67,12 @@ def read_private(path: Path, *, most_bytes: int) -> bytes:
                 f"{path} is a symbolic link: name the file that it points to, {_target(path)}"
             ) from None
         raise UsageError(f"{path} can't be opened: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check_private(path, os.fstat(descriptor))
-        data = file.read(most_bytes + 1)
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            data = file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > most_bytes:
         raise UsageError(f"{path} has more than {most_bytes} bytes, which is no such file")
     return data

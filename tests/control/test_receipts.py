@@ -1,0 +1,208 @@
+"""A rig's answers: believed when signed, kept, waited for; two stories of one ledger are proof."""
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.control.desk import Rig
+from thermite.command.instant import write_instant
+from thermite.command.keyring import SigningKey
+from thermite.command.note import open_note
+from thermite.control.home import ControlHome
+from thermite.control.order import Order, sign_order
+from thermite.control.receipts import (
+    SentOrder,
+    after,
+    collect,
+    folder_of,
+    keep_checkpoints,
+    newest_checkpoint,
+    note_sent,
+    read_receipt,
+    receipt_for,
+    unanswered,
+)
+from thermite.control.rigs import KnownRig, RigChangedError, known_rig
+from thermite.control.waiting import Turned, wait_for
+from thermite.errors import LedgerError, NotFoundError, UnreachableError
+from thermite.schema.command import NoBody, Receipt
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def known(home: ControlHome, rig: Rig) -> KnownRig:
+    assert rig.outbox.is_dir()
+    return known_rig(home, "bench")
+
+
+@pytest.fixture
+def order(known: KnownRig) -> Order:
+    key = SigningKey.generate()
+    return sign_order("checkpoint_now", NoBody(), rig=known, keys=[key], after=None, now=NOW)
+
+
+def test_a_signed_receipt_is_kept_with_its_checkpoint(
+    home: ControlHome, rig: Rig, known: KnownRig, order: Order
+) -> None:
+    path = rig.answer(order.raw, "accepted")
+    (item,) = collect(home, known)
+    assert item.receipt is not None
+    assert item.receipt.outcome == "accepted"
+    path.unlink()
+    assert collect(home, known) == [item]  # kept here, whatever becomes of the outbox
+    held = newest_checkpoint(home, known)
+    assert held is not None
+    assert held.size == 9
+    found = after(home, known)
+    assert found is not None
+    assert (found.size, found.root) == (9, "cnJycnJycnJycnJycnJycnJycnJycnJycnJycnJycnI=")
+
+
+@pytest.mark.parametrize("how", ["other key", "other name", "other id", "other note", "truncated"])
+def test_a_receipt_that_can_not_be_believed_says_why_and_is_not_kept(
+    home: ControlHome, rig: Rig, known: KnownRig, order: Order, how: str
+) -> None:
+    stranger = Rig(rig.folder, SigningKey.generate())
+    if how == "other key":
+        stranger.answer(order.raw, "accepted", rig=rig.key.public.id)
+    elif how == "other name":
+        path = rig.answer(order.raw, "accepted")
+        path.rename(path.with_name("0" * 12 + ".accepted.receipt.json"))
+    elif how == "other id":
+        rig.answer(order.raw, "accepted", receipt_id="0" * 32)
+    elif how == "other note":
+        rig.answer(order.raw, "accepted", checkpoint=stranger.note(9))
+    else:
+        path = rig.answer(order.raw, "accepted")
+        path.write_bytes(path.read_bytes()[:100])
+    (item,) = collect(home, known)
+    assert item.receipt is None
+    assert item.problem
+    assert list(folder_of(home, known).glob("*.receipt.json")) == []
+
+
+def test_other_files_of_an_outbox_are_passed_over(
+    home: ControlHome, rig: Rig, known: KnownRig
+) -> None:
+    (rig.outbox / ".half.receipt.json").write_bytes(b"")
+    (rig.outbox / "notes.txt").write_bytes(b"")
+    assert collect(home, known) == []
+
+
+def test_the_newest_checkpoint_stays_and_an_older_one_changes_nothing(
+    home: ControlHome, rig: Rig, known: KnownRig
+) -> None:
+    keep_checkpoints(home, known, [rig.note(20), rig.note(10)])
+    held = newest_checkpoint(home, known)
+    assert held is not None
+    assert held.size == 20
+
+
+def test_two_ledgers_of_one_size_are_kept_as_proof(
+    home: ControlHome, rig: Rig, known: KnownRig
+) -> None:
+    keep_checkpoints(home, known, [rig.note(20)])
+    with pytest.raises(LedgerError, match="two different ledgers of 20 events"):
+        keep_checkpoints(home, known, [rig.note(20, root=b"s" * 32)])
+    kept = {path.name: path.read_text() for path in folder_of(home, known).glob("fork-*")}
+    roots = {name: open_note(text, rig.key.public).root for name, text in kept.items()}
+    assert roots == {"fork-20-held.note": b"r" * 32, "fork-20-other.note": b"s" * 32}
+    held = newest_checkpoint(home, known)
+    assert held is not None
+    assert held.root == b"r" * 32
+
+
+def test_a_strangers_checkpoint_is_refused(home: ControlHome, rig: Rig, known: KnownRig) -> None:
+    stranger = Rig(rig.folder, SigningKey.generate())
+    with pytest.raises(LedgerError, match="another key"):
+        keep_checkpoints(home, known, [stranger.note(20)])
+
+
+def test_an_order_without_a_receipt_is_noticed_after_its_time(
+    home: ControlHome, rig: Rig, known: KnownRig, order: Order
+) -> None:
+    sent = SentOrder(
+        digest=order.digest, id=order.id, type=order.type, at=write_instant(NOW), file="x"
+    )
+    note_sent(home, known, sent)
+    soon, late = NOW + timedelta(minutes=9), NOW + timedelta(minutes=10)
+    assert unanswered(home, known, [], now=soon, after_min=10) == []
+    assert unanswered(home, known, [], now=late, after_min=10) == [sent]
+    rig.answer(order.raw, "refused", code="wrong_state", message="x")
+    assert unanswered(home, known, collect(home, known), now=late, after_min=10) == []
+
+
+def test_a_receipt_by_hand_is_verified_or_not_there(
+    rig: Rig, known: KnownRig, order: Order, tmp_path: Path
+) -> None:
+    assert read_receipt(rig.answer(order.raw, "accepted"), known).receipt is not None
+    with pytest.raises(NotFoundError):
+        read_receipt(tmp_path / "none", known)
+
+
+def test_a_decision_comes_before_a_wait(rig: Rig, known: KnownRig, order: Order) -> None:
+    assert receipt_for(known, order.digest) is None
+    rig.answer(order.raw, "waiting", code="bundle_missing", message="kit.bundle is not here yet")
+    waiting = receipt_for(known, order.digest)
+    assert waiting is not None
+    assert waiting.outcome == "waiting"
+    rig.answer(order.raw, "accepted")
+    decided = receipt_for(known, order.digest)
+    assert decided is not None
+    assert decided.outcome == "accepted"
+
+
+def test_a_forged_answer_to_an_order_is_not_taken_for_one(
+    rig: Rig, known: KnownRig, order: Order
+) -> None:
+    Rig(rig.folder, SigningKey.generate()).answer(order.raw, "accepted", rig=rig.key.public.id)
+    with pytest.raises(RigChangedError, match="not signed by rig"):
+        receipt_for(known, order.digest)
+
+
+def test_waiting_ends_with_the_decision_and_says_what_it_waits_for(
+    rig: Rig, known: KnownRig, order: Order
+) -> None:
+    said: list[str] = []
+
+    def decide() -> None:
+        rig.answer(order.raw, "waiting", code="bundle_missing", message="kit.bundle is missing")
+        while not any("kit.bundle" in line for line in said):
+            time.sleep(0.01)
+        rig.answer(order.raw, "accepted")
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    found = wait_for(known, order, "x.cmd.json", most_s=30, tell=said.append)
+    thread.join()
+    assert isinstance(found, Receipt)
+    assert found.outcome == "accepted"
+    assert any("the rig waits: kit.bundle is missing" in line for line in said)
+
+
+def test_waiting_ends_in_time_without_an_answer(known: KnownRig, order: Order) -> None:
+    assert wait_for(known, order, "x.cmd.json", most_s=0.05, tell=lambda _: None) is None
+
+
+def test_a_file_that_was_moved_aside_ends_the_wait_with_its_reason(
+    rig: Rig, known: KnownRig, order: Order
+) -> None:
+    refused = rig.inbox / "refused"
+    refused.mkdir()
+    (refused / "20260301-abc-x.cmd.json.reason.json").write_text(
+        '{"code": "no_trusted_signature", "message": "none of 1", "sha256": "", "seq": 3}'
+    )
+    found = wait_for(known, order, "x.cmd.json", most_s=30, tell=lambda _: None)
+    assert found == Turned(code="no_trusted_signature", message="none of 1")
+    assert wait_for(known, order, "y.cmd.json", most_s=0, tell=lambda _: None) is None
+
+
+def test_a_rig_that_has_gone_ends_the_wait(rig: Rig, known: KnownRig, order: Order) -> None:
+    (rig.outbox / "rig.json").unlink()
+    rig.outbox.rmdir()
+    with pytest.raises(UnreachableError, match="is not there"):
+        wait_for(known, order, "x", most_s=30, tell=lambda _: None)
