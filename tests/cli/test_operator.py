@@ -1,0 +1,251 @@
+"""The operator's commands as processes: exit codes, one document, and no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.control.desk import CONTRACT, Rig, kit_files, make_repo, make_rig, write
+from thermite.command.keyring import PublicKey
+from thermite.schema.command import TrustBody
+
+ROOT = Path(__file__).parents[2]
+
+
+class Desk:
+    """A folder with control, a rig, a project and a kit; commands run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rig: Rig = make_rig(folder / "rig")
+        write(folder / "project", {"contract.json": json.dumps(CONTRACT)})
+        make_repo(folder / "project", {"main.c": "int main(void) { return 0; }\n"})
+        write(folder / "kit", kit_files())
+
+    def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "thermite", *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(ROOT),
+                "THERMITE_DATA": str(self.folder / "control"),
+            },
+            check=False,
+            timeout=300,
+        )
+        assert "Traceback" not in done.stderr
+        return done
+
+    def told(self, *args: str, code: int = 0) -> dict[str, Any]:
+        done = self.run(*args, "--json")
+        assert done.returncode == code, done.stderr
+        assert done.stderr == ""
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
+
+    def assign(self, *args: str, code: int = 0) -> dict[str, Any]:
+        return self.told(
+            "assign", "project/contract.json", "--kit", "kit", "--rig", "bench", *args, code=code
+        )
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    made = Desk(tmp_path)
+    made.told("keygen", "--no-passphrase")
+    fingerprint = made.rig.key.public.fingerprint
+    made.told("rig", "add", "bench", "--inbox", "rig/inbox", "--fingerprint", fingerprint)
+    return made
+
+
+def answering(desk: Desk, answer: Callable[[bytes], object]) -> threading.Thread:
+    """Answer the first order that appears, as a rig would."""
+
+    def look() -> None:
+        while not (found := desk.rig.dropped(".cmd.json")):
+            time.sleep(0.01)
+        answer(found[0].read_bytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    return thread
+
+
+def test_keygen_prints_the_line_that_a_rig_is_given(desk: Desk) -> None:
+    told = desk.told("keygen", "keys/anna.key", "--no-passphrase", "--label", "Anna, laptop")
+    key, label = PublicKey.from_line(told["line"])
+    assert label == "Anna, laptop"
+    assert told["fingerprint"] == key.fingerprint
+    kept = (desk.folder / "keys" / "anna.pub").read_text(encoding="utf-8")
+    assert kept == told["line"] + "\n"
+    again = desk.run("keygen", "keys/anna.key", "--no-passphrase")
+    assert again.returncode == 2
+    assert "is not overwritten" in again.stderr
+
+
+def test_a_new_key_gets_a_passphrase_unless_it_is_said_otherwise(desk: Desk) -> None:
+    refused = desk.run("keygen", "keys/bob.key")
+    assert refused.returncode == 2
+    assert "--passphrase-file" in refused.stderr
+    secret = desk.folder / "secret"
+    secret.write_text("correct horse\n", encoding="utf-8")
+    secret.chmod(0o600)
+    told = desk.told("keygen", "keys/bob.key", "--passphrase-file", "secret")
+    assert told["encrypted"]
+    assert desk.told("keygen", "keys/rig.key", "--role", "rig")["encrypted"] is False
+    sent = desk.assign("--key", "keys/bob.key", "--passphrase-file", "secret")
+    assert sent["sent"]
+    locked = desk.assign("--key", "keys/bob.key", code=2)
+    assert "has a passphrase" in locked["error"]
+
+
+def test_an_accepted_assignment_ends_with_0_and_its_receipt(desk: Desk) -> None:
+    thread = answering(desk, lambda order: desk.rig.answer(order, "accepted", warnings=["w"]))
+    told = desk.assign("--wait")
+    thread.join()
+    assert told["receipt"]["outcome"] == "accepted"
+    assert told["receipt"]["command"]["sha256"] == told["command"]
+    assert told["assignment"] == told["command"][:32]
+    assert told["warnings"] == ["w"]
+    (listed,) = desk.told("receipts", "list")["receipts"]
+    assert listed["receipt"] == told["receipt"]
+
+
+def test_a_refused_assignment_ends_with_4_and_the_rigs_words(desk: Desk) -> None:
+    thread = answering(
+        desk,
+        lambda order: desk.rig.answer(
+            order, "refused", code="commit_missing", message="it lacks x"
+        ),
+    )
+    told = desk.assign("--wait", code=4)
+    thread.join()
+    assert told["error"] == "commit_missing: it lacks x"
+    assert told["exit"] == 4
+
+
+def test_no_answer_in_time_ends_with_7_and_is_noticed_later(desk: Desk) -> None:
+    told = desk.assign("--wait", "--timeout-s", "0.1", code=7)
+    assert "no answer in 0.1 s" in told["error"]
+    listed = desk.told("receipts", "list", "--after-min", "0")
+    assert told["command"][:12] in listed["warnings"][0]
+
+
+def test_a_dry_run_needs_no_key_and_sends_nothing(desk: Desk) -> None:
+    (desk.folder / "control" / "keys" / "command.key").unlink()
+    told = desk.assign("--dry-run")
+    assert told["sent"] is False
+    assert told["cost"]["null_runs"] == 10
+    assert list((desk.rig.inbox / "new").iterdir()) == []
+    assert "keygen" in desk.assign(code=3)["error"]
+
+
+def test_save_writes_the_ids_back_and_the_next_order_is_the_same(desk: Desk) -> None:
+    first = desk.assign("--dry-run", "--save")
+    saved = json.loads((desk.folder / "project" / "contract.json").read_text(encoding="utf-8"))
+    assert saved["project"]["commit"] == first["project"]["commit"]
+    assert saved["project"]["kit"] == first["kit"]
+    assert desk.assign("--dry-run")["contract_sha256"] == first["contract_sha256"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        pytest.param(("project/contract.json", "--kit", "kit", "--rig", "x"), 3, "x", id="no rig"),
+        pytest.param(("none.json", "--kit", "kit", "--rig", "bench"), 3, "none.json", id="no file"),
+        pytest.param(("project/contract.json", "--kit", "z", "--rig", "bench"), 3, "'z'", id="kit"),
+        pytest.param(("project/contract.json", "--kit", "kit"), 2, "--rig", id="rig not said"),
+        pytest.param(("project/main.c", "--kit", "kit", "--rig", "bench"), 2, ".toml", id="suffix"),
+        pytest.param(
+            ("project/contract.json", "--kit", "project", "--rig", "bench"), 4, "kit.json", id="4"
+        ),
+    ],
+)
+def test_every_refusal_has_its_exit_code(
+    desk: Desk, args: tuple[str, ...], code: int, said: str
+) -> None:
+    told = desk.told("assign", *args, code=code)
+    assert said in told["error"]
+    assert told["exit"] == code
+
+
+def test_a_rig_out_of_reach_ends_with_6(desk: Desk) -> None:
+    (desk.rig.inbox / "new").rmdir()
+    assert desk.assign(code=6)["exit"] == 6
+    desk.rig.outbox.rename(desk.folder / "away")
+    assert desk.told("receipts", "list", "--rig", "bench", code=6)["exit"] == 6
+    assert desk.told("receipts", "list")["warnings"]
+
+
+def test_another_fingerprint_ends_with_4(desk: Desk) -> None:
+    told = desk.told(
+        "rig", "add", "two", "--inbox", "rig/inbox", "--fingerprint", "SHA256:00", code=4
+    )
+    assert "send it nothing" in told["error"]
+
+
+def test_receipts_are_verified_by_hand(desk: Desk) -> None:
+    desk.assign()
+    path = desk.rig.answer(desk.rig.dropped(".cmd.json")[0].read_bytes(), "accepted")
+    assert desk.told("receipts", "verify", str(path), "--rig", "bench")["bad"] == 0
+    path.write_bytes(path.read_bytes().replace(b"A", b"B", 1))
+    assert desk.told("receipts", "verify", str(path), "--rig", "bench", code=4)["bad"] == 1
+
+
+def test_a_checkpoint_is_asked_for_and_kept(desk: Desk) -> None:
+    thread = answering(desk, lambda order: desk.rig.answer(order, "accepted"))
+    told = desk.told("receipts", "checkpoint", "--rig", "bench")
+    thread.join()
+    assert told["size"] == 9
+    note = desk.folder / "control" / "receipts" / desk.rig.key.public.id / "newest.note"
+    assert note.read_text(encoding="utf-8") == desk.rig.note(9)
+
+
+def test_the_next_trust_is_sent_whole_and_signed(desk: Desk) -> None:
+    line = desk.told("key", "list")["keys"][0]
+    public = (desk.folder / "control" / "keys" / "command.pub").read_text(encoding="utf-8").strip()
+    new = desk.told("keygen", "new.key", "--no-passphrase", "--label", "new")["line"]
+    trust = desk.folder / "trust.txt"
+    trust.write_text(f"{public} role=root,command\n{new} types=stop_campaign\n", encoding="utf-8")
+    told = desk.told("key", "trust", "trust.txt", "--rig", "bench", "--version", "2")
+    assert told["keys"][0] == line["id"]
+    from thermite.control.key_files import read_key
+
+    key = read_key(Path(line["file"]), lambda _: b"")
+    body = desk.rig.opened(key).body
+    assert isinstance(body, TrustBody)
+    assert body.version == 2
+    assert [one.types for one in body.keys] == [None, ["stop_campaign"]]
+    trust.write_text(f"{new} tpyes=stop_campaign\n", encoding="utf-8")
+    wrong = desk.told("key", "trust", "trust.txt", "--rig", "bench", "--version", "3", code=2)
+    assert "did you mean types?" in wrong["error"]
+
+
+def test_files_are_dropped_and_listed_by_hand(desk: Desk) -> None:
+    (desk.folder / "a.cmd.json").write_text("{}", encoding="utf-8")
+    dropped = desk.told("inbox", "drop", "a.cmd.json", "--inbox", "rig/inbox")["files"]
+    listed = desk.told("inbox", "list", "--rig", "bench")["files"]
+    assert listed == [{"folder": "new", "name": dropped[0], "size": 2}]
+    assert "either --rig" in desk.told("inbox", "list", code=2)["error"]
+
+
+def test_a_person_reads_what_a_parser_reads(desk: Desk) -> None:
+    said = desk.run(
+        "assign", "project/contract.json", "--kit", "kit", "--rig", "bench", "--dry-run"
+    )
+    assert "this rig sees ≥ 1.5 % (grade quiet)" in said.stdout
+    assert "nothing was sent" in said.stdout
+    listed = desk.run("rig")
+    assert listed.stdout.startswith("bench  ")
+    assert "command.key  SHA256:" in desk.run("key").stdout
