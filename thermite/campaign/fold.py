@@ -17,6 +17,8 @@ from thermite.schema.verdict import ANSWERS_A_DUPLICATE
 
 RETURNED: Final = frozenset({"crash_infra", "noisy_rig"})
 """Verdicts after which the judge may take the same attempt again."""
+LOCKING: Final = frozenset({"ledger_rolled_back", "ledger_forked"})
+"""Refusals after which a rig takes no assignment until `accept-loss` (ledger and signing, 3.9)."""
 
 
 def fold(state: State, seq: int, event: e.Event) -> State:
@@ -75,10 +77,10 @@ def _command_accepted(state: State, event: e.Event, data: e.CommandAccepted) -> 
     if data.body is None:
         return
     if data.type == "stop_campaign":
-        stop = msgspec.json.decode(data.body, type=StopBody)
+        stop = msgspec.convert(data.body, type=StopBody)
         _of(state, event).stop_wanted = "now" if stop.now else "after"
     elif data.type == "extend_budget":
-        _extend(_of(state, event), msgspec.json.decode(data.body, type=ExtendBody))
+        _extend(_of(state, event), msgspec.convert(data.body, type=ExtendBody))
 
 
 def _extend(assignment: Assignment, body: ExtendBody) -> None:
@@ -90,8 +92,14 @@ def _extend(assignment: Assignment, body: ExtendBody) -> None:
     assignment.contract = msgspec.structs.replace(assignment.contract, budget=budget)
 
 
-def _command_refused(state: State, _: e.Event, __: e.CommandRefused) -> None:
+def _command_refused(state: State, _: e.Event, data: e.CommandRefused) -> None:
     state.refused += 1
+    if data.code in LOCKING:
+        state.ledger_locked = True
+
+
+def _ledger_gap(state: State, _: e.Event, __: e.LedgerGap) -> None:
+    state.ledger_locked = False
 
 
 def _import_completed(state: State, _: e.Event, data: e.ImportCompleted) -> None:
@@ -255,6 +263,7 @@ _CHANGES: Final[dict[type, Callable[[State, e.Event, Any], None]]] = {
     e.KeyRevoked: _key_revoked,
     e.CommandAccepted: _command_accepted,
     e.CommandRefused: _command_refused,
+    e.LedgerGap: _ledger_gap,
     e.ImportCompleted: _import_completed,
     e.AssignmentCreated: _assignment_created,
     e.McpServers: _mcp_servers,

@@ -133,4 +133,5 @@ class State:
     isolation: IsolationProbe | None = None
     selftest: RigSelftest | None = None
     refused: int = 0
+    ledger_locked: bool = False
     last_event: str | None = None

@@ -95,16 +95,23 @@ class CommandAccepted(Strict):
     type: str
     issuer: str
     keys: list[str]
-    body: msgspec.Raw | None
+    body: dict[str, Any] | None
 
 
 class CommandRefused(Strict):
-    """A command file was refused; name: escaped and shortened."""
+    """A command file was refused; name: escaped and shortened.
 
-    sha256: str
+    sha256, size: of the file, sha256 None when it was not read. digest, id and message are
+    there when a trusted key signed it, so that its receipt can be made from the ledger.
+    """
+
+    sha256: str | None
     size: int
     name: str
     code: str
+    digest: str | None = None
+    id: str | None = None
+    message: str | None = None
 
 
 class RefusalsSuppressed(Strict):
