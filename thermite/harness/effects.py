@@ -1,0 +1,218 @@
+"""What each command changes, as payloads of events; PURE but for the exceptions it raises.
+
+`command_accepted` stands before these and is an effect of its own: the fold reads a stop and
+a new budget from it. Source: the reference page "Contract", Commands; ledger and signing, 3.11.
+"""
+
+import math
+from typing import Final, assert_never
+
+import msgspec
+
+from thermite.campaign.state import Assignment, State
+from thermite.command.instant import read_instant
+from thermite.command.keyring import Keyring
+from thermite.command.trust import trust_problems
+from thermite.command.verify import Command
+from thermite.errors import CommandError
+from thermite.schema.command import (
+    AboutAssignment,
+    AssignBody,
+    ExtendBody,
+    NoBody,
+    ResolveBody,
+    RevokeBody,
+    SteerBody,
+    StopBody,
+    SubmitBody,
+    TrustBody,
+    VoteBody,
+)
+from thermite.schema.contract import Budget
+from thermite.schema.event import (
+    AssignmentPaused,
+    AssignmentResumed,
+    HoldResolved,
+    KeyRevoked,
+    Steered,
+    TrustSet,
+)
+from thermite.schema.strict import Strict
+
+MOST_STEER: Final = 2000
+"""Most characters of an operator's note (Contract, Commands)."""
+_WHOLE: Final = frozenset({"attempts", "tokens", "candidate_mib"})
+
+
+def effects(  # noqa: C901, PLR0911 - one case for each kind of command
+    command: Command, state: State
+) -> list[Strict]:
+    """Return the payloads that follow `command_accepted` (step 12 is checked on the way).
+
+    Raises:
+        CommandError: `malformed_body`, `not_found`, `wrong_state` and what trust adds.
+    """
+    body = command.body
+    match body:
+        case AboutAssignment():
+            return _pause_or_resume(command, state, body.assignment)
+        case StopBody():
+            _running(state, body.assignment)
+            return []
+        case SteerBody():
+            return _steer(state, body)
+        case ResolveBody():
+            return _resolve(command, state, body)
+        case ExtendBody():
+            _check_extension(_running(state, body.assignment), body)
+            return []
+        case TrustBody():
+            return _update_trust(command, state, body)
+        case RevokeBody():
+            return _revoke(state, body)
+        case NoBody():
+            return []
+        case AssignBody():
+            raise RuntimeError("an assignment has its own way, with imports")
+        case SubmitBody() | VoteBody():
+            raise CommandError(
+                "not_supported",
+                f"this version of the rig does not take {command.payload.type}: upgrade Thermite"
+                " on the rig",
+            )
+        case _:
+            assert_never(body)
+
+
+def _running(state: State, assignment: str) -> Assignment:
+    """Return an assignment that has not ended.
+
+    Raises:
+        CommandError: `not_found` or `wrong_state`.
+    """
+    found = state.assignments.get(assignment)
+    if found is None:
+        raise CommandError(
+            "not_found",
+            f"this rig has no assignment {assignment[:64]!a}: thermite campaign list shows those"
+            " it has",
+        )
+    if found.status == "ended":
+        raise CommandError(
+            "wrong_state",
+            f"assignment {assignment} has ended ({found.end_reason}): assign a new one",
+        )
+    return found
+
+
+def _pause_or_resume(command: Command, state: State, assignment: str) -> list[Strict]:
+    found = _running(state, assignment)
+    wanted = "paused" if command.payload.type == "pause_campaign" else "running"
+    if found.status == wanted:
+        raise CommandError(
+            "wrong_state", f"assignment {assignment} is {wanted} already: nothing to do"
+        )
+    by = command.payload.issuer
+    return [AssignmentPaused(by=by) if wanted == "paused" else AssignmentResumed(by=by)]
+
+
+def _steer(state: State, body: SteerBody) -> list[Strict]:
+    found = _running(state, body.assignment)
+    if len(body.text) > MOST_STEER:
+        raise CommandError(
+            "malformed_body",
+            f"the note has {len(body.text)} characters, and at most {MOST_STEER} are passed on:"
+            " shorten it",
+        )
+    lanes = found.contract.agents.workers.lanes
+    if body.lane is not None and not 0 <= body.lane < lanes:
+        raise CommandError(
+            "not_found",
+            f"assignment {body.assignment} has no lane {body.lane}: its lanes are 0 to {lanes - 1}",
+        )
+    return [Steered(text=body.text, lane=body.lane)]
+
+
+def _resolve(command: Command, state: State, body: ResolveBody) -> list[Strict]:
+    attempt = _running(state, body.assignment).attempts.get(body.attempt)
+    if attempt is None:
+        raise CommandError(
+            "not_found", f"assignment {body.assignment} has no attempt {body.attempt}"
+        )
+    if attempt.status != "held":
+        raise CommandError(
+            "wrong_state",
+            f"attempt {body.attempt} is {attempt.status}, and only a held one can be resolved",
+        )
+    return [HoldResolved(attempt=body.attempt, action=body.action, by=command.payload.issuer)]
+
+
+def _check_extension(found: Assignment, body: ExtendBody) -> None:
+    """Refuse new limits that are no budget or lie below the old ones."""
+    budget = found.contract.budget
+    known = [field.name for field in msgspec.structs.fields(Budget)]
+    for name, limit in body.budget.items():
+        if name not in known:
+            raise CommandError(
+                "malformed_body",
+                f"budget.{name[:40]} is no limit: there are {', '.join(known)}",
+            )
+        if not math.isfinite(limit) or limit <= 0 or (name in _WHOLE and limit != int(limit)):
+            raise CommandError(
+                "malformed_body",
+                f"budget.{name} is {limit:g}: give a whole number above 0"
+                if name in _WHOLE
+                else f"budget.{name} is {limit:g}: give a number above 0",
+            )
+        old = getattr(budget, name)
+        if old is None:
+            raise CommandError(
+                "wrong_state", f"budget.{name} has no limit now: one can't be set below that"
+            )
+        if limit < old:
+            raise CommandError(
+                "wrong_state",
+                f"budget.{name} is {old:g}, and the new limit is {limit:g}: it may only grow",
+            )
+
+
+def _update_trust(command: Command, state: State, body: TrustBody) -> list[Strict]:
+    if body.version != state.trust_version + 1:
+        raise CommandError(
+            "wrong_state",
+            f"this makes trust version {body.version}, and the rig has version"
+            f" {state.trust_version}: make version {state.trust_version + 1}",
+        )
+    problems = trust_problems(body.keys)
+    if problems:
+        raise CommandError("malformed_body", f"this trust can't be used: {'; '.join(problems)}")
+    root = next(key for key in body.keys if "root" in key.roles)
+    old_roots = {key.public for key in state.trust if "root" in key.roles}
+    if root.public not in old_roots and not Keyring([root]).find_signers(command.envelope):
+        raise CommandError(
+            "no_trusted_signature",
+            f"key {root.id} becomes root and did not sign: sign with the old root and the new one",
+        )
+    return [TrustSet(version=body.version, keys=body.keys, by=command.payload.issuer)]
+
+
+def _revoke(state: State, body: RevokeBody) -> list[Strict]:
+    found = next((key for key in state.trust if key.id == body.key), None)
+    if found is None:
+        raise CommandError(
+            "not_found", f"this rig trusts no key {body.key[:40]!a}: thermite key list shows them"
+        )
+    if found.revoked_since is not None:
+        raise CommandError(
+            "wrong_state", f"key {body.key} is revoked since {found.revoked_since} already"
+        )
+    if "root" in found.roles:
+        raise CommandError(
+            "wrong_state",
+            f"key {body.key} is the root: make a new root with update_trust (thermite key rotate)",
+        )
+    try:
+        read_instant(body.since)
+    except ValueError as error:
+        raise CommandError("malformed_body", f"since: {error}") from None
+    return [KeyRevoked(key=body.key, since=body.since)]
