@@ -1,0 +1,193 @@
+"""Carries a decision out: keep the envelope, commit, move the file, and say what was decided.
+
+In this order, so that a kill in between is seen as `duplicate` at the next offer. Receipts
+are made from the ledger by the outbox. Source: ledger and signing, 3.9, step 14, and 3.10.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from thermite.campaign.fold import LOCKING
+from thermite.campaign.state import Seen
+from thermite.command.envelope import digest, read_envelope
+from thermite.command.keyring import Keyring
+from thermite.command.payload import read_payload
+from thermite.command.verify import Command
+from thermite.errors import CommandError
+from thermite.harness import clock
+from thermite.harness.blobs import keep_blob
+from thermite.harness.book import Book, Draft
+from thermite.harness.case import Case
+from thermite.harness.decide import Decision, Duplicate, decide
+from thermite.harness.inbox import Inbox
+from thermite.harness.outbox import Outbox
+from thermite.harness.refusals import Floodgate, remedy
+from thermite.harness.trust import write_cache
+from thermite.schema.command import COMMAND_TYPE
+from thermite.schema.event import CommandRefused
+from thermite.schema.ids import Sha256
+from thermite.schema.offer import Decided, Wait, name_text, short
+
+CHANGES_TRUST: Final = frozenset({"update_trust", "revoke_key"})
+_MOST_NAME: Final = 120  # characters of a foreign file name in an event
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A refused command that a trusted key signed: its sender gets a receipt."""
+
+    digest: Sha256
+    id: str | None
+
+
+class Clerk:
+    """Writes the ledger, the inbox and the outbox for the door; used by its one thread."""
+
+    def __init__(
+        self, book: Book, inbox: Inbox, outbox: Outbox, *, state: Path, group: int | None
+    ) -> None:
+        self.book, self.inbox, self.outbox = book, inbox, outbox
+        self._state, self._group = state, group
+        self._blobs = state / "blobs"
+        self._gate = Floodgate()
+
+    def keyring(self) -> Keyring:
+        """Return the keys that the ledger trusts now."""
+        with self.book.lock:
+            return Keyring(self.book.state.trust)
+
+    def judge(self, command: Command, now: datetime) -> Decision:
+        """Return what follows from a command now.
+
+        Raises:
+            CommandError: it is refused, or `not_yet_valid`.
+        """
+        ledger = self.book.ledger
+        with self.book.lock:
+            return decide(command, self.book.state, now, size=ledger.size, root_at=ledger.root_at)
+
+    def commit(
+        self, case: Case, command: Command, drafts: Callable[[], tuple[Draft, ...]]
+    ) -> Decided:
+        """Accept a command: its events are one transaction, then its file is moved.
+
+        Args:
+            drafts: makes the events; called under the book's lock, when nothing has come
+                between the last check and the append.
+
+        Raises:
+            CommandError: another command has come between.
+            LedgerError: the ledger can't take it; the file stays.
+        """
+        keep_blob(self._blobs, command.digest, command.raw)
+        with self.book.lock:
+            again = self.judge(command, case.now)
+            if isinstance(again, Duplicate):
+                return self.duplicate(case, again.seen)
+            self.book.append(*drafts())
+        if command.payload.type in CHANGES_TRUST:
+            self.publish_trust()
+        self._move(case, "done", command.digest)
+        self.outbox.end_wait(command.digest)
+        return Decided(
+            n=case.n,
+            outcome="accepted",
+            code=None,
+            message=None,
+            receipt=self.outbox.name_of(command.digest, "accepted"),
+        )
+
+    def duplicate(self, case: Case, seen: Seen) -> Decided:
+        """Answer a command that was accepted before with its first receipt."""
+        self._move(case, "done", seen.digest)
+        return Decided(
+            n=case.n,
+            outcome="duplicate",
+            code="duplicate",
+            message=f"accepted before, as event {seen.seq}",
+            receipt=self.outbox.touch(seen.digest),
+        )
+
+    def refuse(self, case: Case, error: CommandError, owed: Owed | None) -> Decided:
+        """Refuse a file: an event unless there were too many, a reason, a receipt if owed.
+
+        Raises:
+            LedgerError: the ledger can't take the event; the file stays.
+        """
+        message = short(str(error))
+        seq = self._record(case, error.code, message, owed)
+        target = self._move(case, "refused", case.sha256 or "")
+        reason = {
+            "code": error.code,
+            "message": message,
+            "what to do": remedy(error.code, message),
+            "sha256": case.sha256,
+            "seq": seq,
+        }
+        self.inbox.write_reason(target, reason)
+        if owed is not None:
+            self.outbox.end_wait(owed.digest)
+            if seq is None:
+                self.outbox.refuse_unrecorded(owed.digest, owed.id, error.code, message)
+        receipt = None if owed is None else self.outbox.name_of(owed.digest, "refused")
+        return Decided(
+            n=case.n, outcome="refused", code=error.code, message=message, receipt=receipt
+        )
+
+    def wait(self, case: Case, command: Command, error: CommandError, until: datetime) -> Wait:
+        """Put a command off: nothing is moved, and its sender is told why once."""
+        self.outbox.wait(command.digest, command.payload.id, error.code, str(error))
+        return Wait(n=case.n, code=error.code, until=clock.rfc3339(until))
+
+    def owed(self, raw: bytes) -> Owed | None:
+        """Return whose receipt a refused file's bytes ask for: a trusted key's owner's."""
+        try:
+            envelope = read_envelope(raw)
+        except CommandError:
+            return None
+        is_command = envelope.payload_type == COMMAND_TYPE
+        if not is_command or not self.keyring().find_signers(envelope):
+            return None
+        try:
+            command_id = read_payload(envelope.payload).id
+        except CommandError:
+            command_id = None
+        return Owed(digest(envelope.payload), command_id)
+
+    def publish_trust(self) -> None:
+        """Write the supervisor's cache of the trust."""
+        with self.book.lock:
+            write_cache(self._state, self.book.state, group=self._group)
+
+    def tell_suppressed(self, *, ending: bool = False) -> None:
+        """Record refusals that were held back, once their minute is over."""
+        event = self._gate.told(time.monotonic(), ending=ending)
+        if event is not None:
+            self.book.append(Draft(event))
+
+    def _record(self, case: Case, code: str, message: str, owed: Owed | None) -> int | None:
+        """Append the refusal's event and return its seq, or None when there are too many.
+
+        One that locks the rig always counts: a trusted key signed it.
+        """
+        locks = code in LOCKING and owed is not None and not self.book.state.ledger_locked
+        if not locks and not self._gate.admit(time.monotonic(), clock.stamp()):
+            return None
+        event = CommandRefused(
+            sha256=case.sha256,
+            size=case.size,
+            name=name_text(case.which.name)[:_MOST_NAME],
+            code=code,
+            digest=None if owed is None else owed.digest,
+            id=None if owed is None else owed.id,
+            message=None if owed is None else message,
+        )
+        return self.book.append(Draft(event))[0]
+
+    def _move(self, case: Case, shelf: Literal["done", "refused"], digest_of: str) -> str:
+        stamp = case.now.strftime("%Y%m%dT%H%M%S.%fZ")
+        return self.inbox.move(case.which, shelf, stamp, digest_of)

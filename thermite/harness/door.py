@@ -1,0 +1,230 @@
+"""The door: hears what the supervisor hands over, and answers when it is decided.
+
+One thread hears and decides; a second one brings in what commands import, since a bundle may
+take minutes and a stop must not wait for it. Answers are sent when the receipts are written,
+and work starts last. Nothing is remembered that a restart could lose: after one, every offer
+is void and the next scan of the inbox offers again. Source: ledger and signing, 3.9.
+"""
+
+import os
+import select
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from thermite.command.keyring import SigningKey
+from thermite.errors import LedgerError
+from thermite.harness import clock
+from thermite.harness.case import Case
+from thermite.harness.clerk import Clerk
+from thermite.harness.deciding import Bench, Deciding
+from thermite.harness.import_kit import Importer
+from thermite.harness.import_queue import ImportQueue
+from thermite.harness.inbox import Inbox, Which
+from thermite.harness.offer import Heard, Offers, PeerGoneError
+from thermite.harness.outbox import Outbox
+from thermite.schema.command import RigCard
+from thermite.schema.offer import (
+    PRESENT,
+    STARTED,
+    Hello,
+    Offer,
+    Ready,
+    Refuse,
+    Wait,
+    name_bytes,
+)
+from thermite.schema.rig_settings import RigSettings
+
+TICK_S: Final = 1.0
+"""How often the door looks up when nobody knocks: for refusals that were held back."""
+UNAVAILABLE: Final = timedelta(seconds=30)
+"""How long a file stays when the ledger takes nothing: until after a restart (our figure)."""
+
+
+class Door:
+    """Decides on commands until it is closed; `fatal` is called once when it can't go on."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        key: SigningKey,
+        settings: RigSettings,
+        peer: socket.socket,
+        fatal: Callable[[BaseException], None],
+    ) -> None:
+        folder, book = bench.folder, bench.book
+        self._bench, self._settings, self._fatal = bench, settings, fatal
+        self._inbox = Inbox(folder.inbox)
+        self._outbox = Outbox(folder, book.ledger, key)
+        group = (folder.inbox / "done").stat().st_gid
+        self._clerk = Clerk(book, self._inbox, self._outbox, state=folder.state, group=group)
+        self._offers = Offers(peer, _supervisor_uid())
+        self._is_peer_there = True
+        self._wake_end, self._wake_me = socket.socketpair()
+        for end in (self._wake_end, self._wake_me):
+            end.settimeout(0)
+        importer = Importer(folder, bench.stages, self._inbox, settings)
+        self._imports = ImportQueue(importer, folder, settings.target, self._recorded, self.wake)
+        self._deciding = Deciding(bench, self._clerk, self._imports, self._offers.say)
+        self._closing = threading.Event()
+        self._on_assigned: Callable[[str], None] = lambda _: None
+        self._thread = threading.Thread(target=self._run, name="door", daemon=True)
+
+    def start(self, on_assigned: Callable[[str], None]) -> None:
+        """Write what is missing in the outbox, tell the supervisor whom to trust, and open.
+
+        Args:
+            on_assigned: called with the id of each assignment that has been created.
+
+        Raises:
+            OSError: the inbox or the outbox can't be used.
+        """
+        self._on_assigned = on_assigned
+        self._inbox.recover()
+        self._outbox.start()
+        self._outbox.write_card(self._card())
+        self._clerk.publish_trust()
+        self._imports.start()
+        self._thread.start()
+
+    def ended(self, assignment: str) -> None:  # noqa: ARG002 - the ledger says which
+        """Write the receipt of an assignment that has ended. From any thread."""
+        self._outbox.catch_up()
+
+    def trust_changed(self) -> None:
+        """Tell the supervisor of a trust that came by another way. From any thread."""
+        self._clerk.publish_trust()
+
+    def wake(self) -> None:
+        """Come back from waiting: something may have happened. From any thread."""
+        try:
+            self._wake_me.send(b"!")
+        except OSError:
+            return  # it is awake enough, or closed
+
+    def close(self) -> None:
+        """Take no more, end the thread, and close the socket; twice is once."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._imports.stop()
+        self.wake()
+        if self._thread.is_alive():
+            self._thread.join()
+        for end in (self._wake_end, self._wake_me, self._offers.sock):
+            end.close()
+
+    def _run(self) -> None:
+        try:
+            self._greet()
+            while not self._closing.is_set():
+                self._wait_for_something()
+                self._hear()
+                for result in self._imports.results():
+                    case = result.assigning.case
+                    self._guarded(case, partial(self._deciding.imported, result))
+                self._clerk.tell_suppressed()
+                self._flush()
+            self._clerk.tell_suppressed(ending=True)
+        except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
+            self._fatal(error)
+
+    def _greet(self) -> None:
+        try:
+            self._offers.drain()
+        except PeerGoneError:
+            self._is_peer_there = False
+        self._offers.say(Hello(n=STARTED))
+
+    def _wait_for_something(self) -> None:
+        ends = [self._wake_end, *([self._offers.sock] if self._is_peer_there else [])]
+        ready, _, _ = select.select(ends, [], [], TICK_S)
+        if self._wake_end in ready:
+            self._wake_end.recv(4096)
+
+    def _hear(self) -> None:
+        try:
+            while self._is_peer_there and (heard := self._offers.hear()) is not None:
+                self._take(heard)
+        except PeerGoneError:
+            self._is_peer_there = False
+            sys.stderr.write("harness: the supervisor's end is closed; the harness goes on\n")
+
+    def _take(self, heard: Heard) -> None:
+        message, raw = heard
+        match message:
+            case Hello():
+                if message.n == STARTED:
+                    self._deciding.void()
+                    self._offers.say(Hello(n=PRESENT))
+            case Offer():
+                case = _case(message, len(raw or b""))
+                self._guarded(case, partial(self._deciding.consider, case, raw or b""))
+            case Refuse():
+                case = _case(message, message.size)
+                self._guarded(case, partial(self._deciding.refused_there, case, message, raw))
+            case Ready():
+                self._deciding.fetched(message)
+
+    def _guarded(self, case: Case, act: Callable[[], None]) -> None:
+        """Act on a case; when the ledger can't take it, the file stays and the process ends."""
+        try:
+            act()
+        except LedgerError:
+            until = clock.rfc3339(case.now + UNAVAILABLE)
+            self._offers.say(Wait(n=case.n, code="ledger_unavailable", until=until))
+            raise
+
+    def _flush(self) -> None:
+        """Write the receipts of what was decided, start its work, and tell the supervisor."""
+        answers, assigned = self._deciding.answers, self._deciding.assigned
+        if not answers:
+            return
+        self._outbox.catch_up()
+        for assignment in assigned:
+            self._on_assigned(assignment)
+        for answer in answers:
+            self._offers.say(answer)
+        assigned.clear()
+        answers.clear()
+
+    def _recorded(self) -> set[tuple[str, str, str]]:
+        with self._bench.book.lock:
+            return set(self._bench.book.state.imported)
+
+    def _card(self) -> RigCard:
+        book = self._bench.book
+        state, opened = book.state, book.state.opened
+        if opened is None:
+            raise RuntimeError("a door needs an opened ledger")
+        probe, test = state.isolation, state.selftest
+        isolation = {} if probe is None else {"level": probe.level, "features": probe.features}
+        return RigCard(
+            v=1,
+            name=self._settings.name,
+            rig=opened.rig,
+            key=opened.rig_key,
+            ledger=opened.ledger,
+            target=self._settings.target,
+            isolation=isolation,
+            grade=None if test is None else test.grade,
+            sees=None if test is None else test.sees,
+            checkpoint=book.ledger.newest_note(),
+            at=clock.stamp(),
+        )
+
+
+def _case(message: Offer | Refuse, size: int) -> Case:
+    which = Which(name_bytes(message.name), message.dev, message.ino)
+    return Case(message.n, which, message.sha256, size, clock.now())
+
+
+def _supervisor_uid() -> int | None:
+    """Return the supervisor's uid as the spawner gave it; None takes the first sender's."""
+    given = os.environ.get("THERMITE_PEER_UID")
+    return int(given) if given else None
