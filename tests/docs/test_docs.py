@@ -1,14 +1,11 @@
 """The documents tell the truth about the tree and the command line."""
 
-import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
-from thermite.cli.commands import COMMANDS
+from tests.cli.tree import LEAVES
 from thermite.cli.exits import Exit
 
 ROOT = Path(__file__).parents[2]
@@ -17,19 +14,7 @@ COMMAND_LINE = (ROOT / "docs/reference/command-line.md").read_text()
 LINK = re.compile(r"\[[^\]]*\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
-    if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from walk(inner, (*path, name))
-    else:
-        yield " ".join(path)
-
-
-DOCUMENTED = sorted(
-    name
-    for first, entry in COMMANDS.items()
-    for name in walk(importlib.import_module(entry.module).command, (first,))
-)
+DOCUMENTED = sorted(" ".join(path) for path in LEAVES)
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
