@@ -1,63 +1,24 @@
 """`thermite`: finds the subcommand, runs it, and turns whatever ends it into an exit code."""
 
 import errno
-import importlib
 import os
 import sys
-from collections.abc import Sequence
-from typing import Final, NoReturn, cast
+from collections.abc import Mapping, Sequence
+from typing import Final, NoReturn
 
 import click
 
 from thermite import __version__
 from thermite.cli.commands import COMMANDS, Subcommand
 from thermite.cli.exits import CommandEnds, Exit, exit_of
+from thermite.cli.lazy import LazyGroup
 from thermite.cli.output import Output, open_streams
 from thermite.errors import ThermiteError
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class LazyGroup(click.Group):
-    """A group whose help comes from a table, and which imports only the chosen command."""
-
-    def __init__(self, table: dict[str, Subcommand]) -> None:
-        super().__init__(
-            name="thermite",
-            help="Judge optimised code: signed orders in, audited verdicts out.",
-            epilog="Example: thermite demo (all of it at work, no GPU and no API key needed)",
-            context_settings=dict(SETTINGS),
-            params=[
-                click.Option(
-                    ["--version"],
-                    is_flag=True,
-                    is_eager=True,
-                    expose_value=False,
-                    callback=_print_version,
-                    help="Show the version and exit.",
-                )
-            ],
-        )
-        self.table = table
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names, in the table's order."""
-        return list(self.table)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
-        """Import and return one subcommand."""
-        if cmd_name not in self.table:
-            return None
-        return cast("click.Command", importlib.import_module(self.table[cmd_name].module).command)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
-        """Write the table without importing a single subcommand."""
-        if self.table:
-            with formatter.section("Commands"):
-                formatter.write_dl([(name, entry.about) for name, entry in self.table.items()])
-
-
-def run(argv: Sequence[str], table: dict[str, Subcommand] = COMMANDS) -> Exit:
+def run(argv: Sequence[str], table: Mapping[str, Subcommand] = COMMANDS) -> Exit:
     """Run one command line and return how it ended.
 
     Bugs come through as they are: a traceback is what a bug should look like.
@@ -84,9 +45,9 @@ def main() -> NoReturn:
     sys.exit(code)
 
 
-def _run(argv: Sequence[str], table: dict[str, Subcommand], output: Output) -> Exit:
+def _run(argv: Sequence[str], table: Mapping[str, Subcommand], output: Output) -> Exit:
     try:
-        returned = LazyGroup(table).main(list(argv), prog_name="thermite", standalone_mode=False)
+        returned = _root(table).main(list(argv), prog_name="thermite", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         output.error("interrupted", Exit.INTERRUPTED)
         return Exit.INTERRUPTED
@@ -108,6 +69,26 @@ def _run(argv: Sequence[str], table: dict[str, Subcommand], output: Output) -> E
         return Exit.FAILED
     # click hands an exit code back when a callback called ctx.exit(), e.g. for --help.
     return Exit(returned) if isinstance(returned, int) else Exit.OK
+
+
+def _root(table: Mapping[str, Subcommand]) -> LazyGroup:
+    return LazyGroup(
+        "thermite",
+        table=table,
+        help="Judge optimised code: signed orders in, audited verdicts out.",
+        epilog="Example: thermite demo (all of it at work, no GPU and no API key needed)",
+        context_settings=dict(SETTINGS),
+        params=[
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_version,
+                help="Show the version and exit.",
+            )
+        ],
+    )
 
 
 def _in_our_words(error: click.ClickException) -> str:

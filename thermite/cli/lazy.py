@@ -1,0 +1,37 @@
+"""A group of commands whose help comes from a table."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, cast
+
+import click
+
+from thermite.cli.commands import Subcommand
+
+
+class LazyGroup(click.Group):
+    """A group that imports only the chosen command, and none for its help.
+
+    Args:
+        table: name to module, as in `commands`; each module holds one `command`.
+        options: what click.Group takes.
+    """
+
+    def __init__(self, name: str, *, table: Mapping[str, Subcommand], **options: Any) -> None:  # noqa: ANN401 - click's own
+        super().__init__(name, **options)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names, in the table's order."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """Import and return one command."""
+        if cmd_name not in self.table:
+            return None
+        return cast("click.Command", importlib.import_module(self.table[cmd_name].module).command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
+        """Write the table without importing a single command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.about) for name, entry in self.table.items()])
