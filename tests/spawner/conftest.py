@@ -1,10 +1,19 @@
-"""A spawner of this process's own, at level none: nothing here can reach a kill(-1)."""
+"""Spawners of this process's own.
 
-from collections.abc import Iterator
+`rig` is at level none, where nothing can reach a kill(-1). `users_rig` can, and runs inside a
+pid namespace that proves itself first (tests/namespaced.py); its bystanders outlive each test.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.namespaced import Namespace, possible
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
 from thermite.schema.stage import Entry, Limits, StageResult
@@ -16,11 +25,63 @@ def rig(tmp_path: Path) -> Iterator[Stages]:
         yield stages
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user may enter, as a rig's folder is."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+NewRig = Callable[..., AbstractContextManager[Stages]]
+
+
+@pytest.fixture
+def new_rig(place: Path) -> NewRig:
+    """Makes rigs at level users, each in a namespace with three bystanders of its own."""
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+
+    @contextlib.contextmanager
+    def new(name: str = "rig", **config: object) -> Iterator[Stages]:
+        with (
+            Namespace() as ns,
+            spawner(
+                place / name,
+                within=ns.prefix,
+                keep_fds=ns.fds,
+                **{"isolation": "users", "run_dir": place / "run", **config},
+            ) as stages,
+        ):
+            ns.started()
+            yield stages
+            assert ns.bystanders() == 3
+
+    return new
+
+
+@pytest.fixture
+def users_rig(new_rig: NewRig) -> Iterator[Stages]:
+    with new_rig() as stages:
+        yield stages
+
+
+def live(uid: int) -> int:
+    """How many live processes have this real or effective uid, by psutil."""
+    count = 0
+    for one in psutil.process_iter(["uids", "status"]):
+        ids = one.info["uids"]
+        if ids and uid in {ids.real, ids.effective} and one.info["status"] != "zombie":
+            count += 1
+    return count
+
+
 class Runner:
     """Runs shell and Python text in one slot."""
 
     def __init__(self, rig: Stages, slot: Slot) -> None:
         self.rig, self.slot = rig, slot
+        self._count = 0
 
     def argv(self, *argv: str, **limits: float | None) -> StageResult:
         return self.slot.run(
@@ -33,11 +94,19 @@ class Runner:
         return self.argv("sh", "-c", text, **limits)
 
     def python(self, text: str, **limits: float | None) -> StageResult:
-        self.slot.place([Entry(path=b"program.py", kind="file", data=text.encode())])
-        return self.argv("python3", "-I", "-S", "program.py", **limits)
+        self._count += 1
+        name = f"program{self._count}.py"
+        self.slot.place([Entry(path=name.encode(), kind="file", data=text.encode())])
+        return self.argv("python3", "-I", "-S", name, **limits)
 
 
 @pytest.fixture
 def run(rig: Stages) -> Iterator[Runner]:
     with rig.slot("run-0") as slot:
         yield Runner(rig, slot)
+
+
+@pytest.fixture
+def users_run(users_rig: Stages) -> Iterator[Runner]:
+    with users_rig.slot("run-0") as slot:
+        yield Runner(users_rig, slot)

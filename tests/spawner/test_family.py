@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.namespaced import Namespace, possible
 from thermite.rig.start import SpawnerConfig, command
 
 # What stands in for a child: it notes its start, then does what its name's file says.
@@ -36,24 +38,37 @@ WAIT = "say()\ntime.sleep(600)"
 class Tree:
     """A running spawner with two scripted children."""
 
-    def __init__(self, folder: Path, harness: str, supervisor: str = WAIT) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        harness: str,
+        supervisor: str = WAIT,
+        *,
+        interpreter: str = sys.executable,
+        namespace: Namespace | None = None,
+        **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
+    ) -> None:
         self.folder = folder
         (folder / "child.py").write_text(CHILD)
         (folder / "harness.py").write_text(harness)
         (folder / "supervisor.py").write_text(supervisor)
         children = {
             name: {
-                "argv": [sys.executable, "-I", str(folder / "child.py"), name, str(folder)],
+                "argv": [interpreter, "-I", str(folder / "child.py"), name, str(folder)],
                 "env": {"LANG": "C.UTF-8"},
             }
             for name in ("harness", "supervisor")
         }
-        told = SpawnerConfig(folder / "rig", isolation="none").settings() | {"children": children}
+        settings = SpawnerConfig(folder / "rig", **{"isolation": "none", **config})
+        told = settings.settings() | {"children": children}
         (folder / "rig").mkdir()
         (folder / "settings.json").write_text(json.dumps(told))
         with (folder / "settings.json").open() as file:
+            prefix, fds = (namespace.prefix, namespace.fds) if namespace else ([], [])
             self.process = subprocess.Popen(
-                command(file.fileno()), pass_fds=(file.fileno(),), stderr=subprocess.PIPE
+                [*prefix, *command(file.fileno())],
+                pass_fds=(file.fileno(), *fds),
+                stderr=subprocess.PIPE,
             )
 
     def notes(self, name: str) -> list[dict[str, Any]]:
@@ -87,6 +102,75 @@ def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
         if one.process.poll() is None:
             one.process.kill()
         one.process.communicate()
+
+
+@pytest.fixture
+def users_tree(place: Path) -> Iterator[Callable[..., Tree]]:
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    trees: list[Tree] = []
+    with Namespace() as ns:
+
+        def grown(*texts: str, **config: Any) -> Tree:  # noqa: ANN401
+            config = {"isolation": "users", "run_dir": place / "run", "namespace": ns, **config}
+            place.chmod(0o1777)
+            trees.append(Tree(place, *texts, **config))
+            ns.started()
+            return trees[-1]
+
+        yield grown
+        for one in trees:
+            assert one.process.poll() is not None or ns.bystanders() == 3
+            one.process.kill()  # unshare takes the whole namespace with it
+            one.process.communicate()
+
+
+def test_children_get_leased_users_and_the_rigs_folder_its_owners(
+    users_tree: Callable[..., Tree], place: Path
+) -> None:
+    one = users_tree(WAIT, interpreter="/usr/bin/python3")
+    one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
+    harness, supervisor = (one.notes(name)[0]["ids"] for name in ("harness", "supervisor"))
+    assert len(set(harness)) == len(set(supervisor)) == 1
+    assert harness[0] != supervisor[0] != 0 != harness[0]
+    for path, mode, owner in (
+        ("", 0o1771, 0),
+        ("keys", 0o700, harness[0]),
+        ("inbox", 0o710, harness[0]),
+        ("inbox/new", 0o1773, harness[0]),
+        ("outbox", 0o755, harness[0]),
+        ("stages", 0o711, 0),
+        ("sockets", 0o700, 0),
+    ):
+        found = (place / "rig" / path).stat()
+        assert (found.st_mode & 0o7777, found.st_uid) == (mode, owner), path
+    assert (place / "rig/inbox/new").stat().st_gid == supervisor[0]
+
+
+def test_a_harness_that_cannot_read_its_program_is_root_without_capabilities_or_refused(
+    users_tree: Callable[..., Tree], place: Path
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    shutil.copy("/usr/bin/python3", closed / "python3")
+    text = "say(caps=open('/proc/self/status').read())\ntime.sleep(600)"
+    one = users_tree(text, interpreter=str(closed / "python3"))
+    one.until(lambda: bool(one.notes("harness")))
+    note = one.notes("harness")[0]
+    assert note["ids"] == [0, 0, 0]
+    assert "CapEff:\t0000000000000000" in note["caps"]
+
+
+def test_a_harness_that_cannot_read_its_program_is_refused_by_a_rig_that_serves(
+    users_tree: Callable[..., Tree], place: Path
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    shutil.copy("/usr/bin/python3", closed / "python3")
+    one = users_tree(WAIT, interpreter=str(closed / "python3"), fallback_root=None)
+    _, said = one.process.communicate(timeout=60)
+    assert b"cannot read the interpreter" in said
+    assert b"install under /opt, or with pipx install --global" in said
 
 
 def _lives(pid: int) -> bool:
@@ -198,6 +282,7 @@ def test_the_supervisor_may_ask_for_a_new_harness_and_for_nothing_else(
     text = (
         "refused = ask(id=1, do='start')\n"
         "while not os.path.exists(folder + '/harness'): time.sleep(0.05)\n"
+        "while not os.path.getsize(folder + '/harness'): time.sleep(0.05)\n"
         "say(refused=refused, done=ask(id=2, do='restart'))\ntime.sleep(600)"
     )
     one = tree(WAIT, text)

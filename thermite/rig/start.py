@@ -111,11 +111,19 @@ def become(config: SpawnerConfig, variables: Mapping[str, str]) -> NoReturn:
 
 
 @contextlib.contextmanager
-def spawner(state: Path, **config: Any) -> Iterator[Stages]:  # noqa: ANN401 - SpawnerConfig's fields
+def spawner(
+    state: Path,
+    *,
+    within: Sequence[str] = (),
+    keep_fds: Sequence[int] = (),
+    **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
+) -> Iterator[Stages]:
     """Run a spawner for this process alone, and end it with everything in it.
 
     Args:
         state: the rig's folder; made if it is missing.
+        within: a command that runs the spawner's, e.g. in a pid namespace of its own.
+        keep_fds: descriptors that this command inherits.
         config: further fields of `SpawnerConfig`.
 
     Raises:
@@ -126,8 +134,8 @@ def spawner(state: Path, **config: Any) -> Iterator[Stages]:  # noqa: ANN401 - S
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fd = _settings_file(settings | {"client_fd": theirs.fileno()})
     process = subprocess.Popen(
-        command(fd),
-        pass_fds=(fd, theirs.fileno()),
+        [*within, *command(fd)],
+        pass_fds=(fd, theirs.fileno(), *keep_fds),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -113,7 +113,7 @@ def _frozen(ground: Ground, slot: Slot, live: Live) -> Step[bool]:
 
 def _signal_all(ground: Ground, slot: Slot, number: int) -> Step[None]:
     if slot.identity is not None:
-        yield from kill_uid(ground, slot, number)
+        yield from kill_uid(ground, slot.uid, number)
         return
     for pid in tree_of(ground, slot):
         send(pid, number)

@@ -90,6 +90,7 @@ def fork_stage(setup: Setup) -> tuple[int, int, int]:
 
 def _become(setup: Setup, status: int, go: int, parent: int) -> NoReturn:
     try:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         os.setsid()
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
             signal.signal(number, signal.SIG_DFL)
@@ -138,7 +139,6 @@ def _limit(setup: Setup) -> None:
         _set_limit(which, soft, hard)
     if setup.processes is not None:
         _set_limit(resource.RLIMIT_NPROC, setup.processes, setup.processes)
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.sched_setaffinity(0, setup.cpus)
     with open("/proc/self/oom_score_adj", "wb") as adjustment:
         adjustment.write(b"%d" % _OOM_SCORE)

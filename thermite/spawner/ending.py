@@ -70,7 +70,7 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
 
 
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
-    yield from kill_uid(ground, slot, signal.SIGKILL)
+    yield from kill_uid(ground, slot.uid, signal.SIGKILL)
     ground.reap()
     return len(scan.living(slot.uid))
 

@@ -50,7 +50,7 @@ def make_folder(ground: Ground, fields: Fields) -> Reply:
 
 def _made(ground: Ground, slot: Slot, *, copy: bool) -> tuple[str, int]:
     """Make an empty folder 0700: the slot's own, or the harness's with the slot's group."""
-    path = f"{ground.settings.stage_root}/{os.urandom(_NAME_BYTES).hex()}"
+    path = f"{ground.stage_root}/{os.urandom(_NAME_BYTES).hex()}"
     os.mkdir(path, 0o700)
     fd = os.open(path, FOLDER)
     if slot.identity is not None:
@@ -148,7 +148,7 @@ def sweep(ground: Ground, fields: Fields) -> Step[Reply]:
         return (yield from _sweep_copy(ground, fields["slot"], fields["copy"]))
     slot = _idle(ground, fields["slot"])
     garb = ground.garb(slot)
-    yield from _done(ground, slot, Errand("sweep", _empty_it, _SWEEP_S), [slot.folder_fd], garb)
+    yield from _done(ground, slot, Errand("sweep", empty_it, _SWEEP_S), [slot.folder_fd], garb)
     os.close(slot.folder_fd)
     path, slot.folder, slot.folder_fd = slot.folder, None, -1
     _remove_top(path or "")
@@ -163,7 +163,7 @@ def _sweep_copy(ground: Ground, name: str, copy: str) -> Step[Reply]:
     fd = os.open(path, FOLDER)
     garb = Garb(ground.level.harness, 0, ground.quiet_cpus)
     try:
-        one = ground.adopt(fork(_empty_it, [fd], garb))
+        one = ground.adopt(fork(empty_it, [fd], garb))
         yield from finished(one, time.monotonic() + _SWEEP_S)
         ground.children.discard(one.pid)
     finally:
@@ -187,7 +187,7 @@ def clear_slots(ground: Ground) -> Step[None]:
                 slot.quarantined = str(error)
 
 
-def _empty_it(fds: Sequence[int], say: Callable[[bytes], None]) -> None:
+def empty_it(fds: Sequence[int], say: Callable[[bytes], None]) -> None:
     """Empty the one folder that was given."""
     say(str(empty(fds[0])).encode())
 

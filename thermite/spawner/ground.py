@@ -13,6 +13,8 @@ from .landlock import SYSTEM, spared
 from .loop import Gate, Loop, Task
 from .seccomp import program
 from .settings import Settings
+from .shared import SharedFolders
+from .uids import Leases
 from .vocabulary import RefusedError
 
 BLOCK_SLOTS: Final = ("run", "check", "interactor")
@@ -77,6 +79,8 @@ class Level:
     harness: Identity | None = None
     supervisor: Identity | None = None
     watch_capability: int = 0
+    leases: Leases | None = None
+    is_realtime: bool = False
 
 
 class Ground:
@@ -86,11 +90,15 @@ class Ground:
         self.settings = settings
         self.level = level
         self.slots = slots
+        self.stage_root = settings.stage_root
+        self.owns_stage_root = False
         self.loop = Loop()
         self.killing = Gate(self.loop)
         self.timing = Gate(self.loop)
         self.is_timing = False
         self.children: set[int] = set()
+        self.shared = SharedFolders()
+        self.late_killer: tuple[int, int] | None = None
         self.all_cpus = frozenset(os.sched_getaffinity(0))
         self.run_cpus = _run_cpus(settings, self.all_cpus)
         self.quiet_cpus = self.all_cpus - self.run_cpus or self.all_cpus
@@ -168,7 +176,10 @@ def _system_paths(settings: Settings) -> list[str]:
 def _filters(level: Level) -> dict[bool, bytes | None]:
     if "seccomp" not in level.features:
         return {True: None, False: None}
-    return {network: program(linux.MACHINE, network=network) for network in (True, False)}
+    sysv = level.name != "none"
+    return {
+        network: program(linux.MACHINE, network=network, sysv=sysv) for network in (True, False)
+    }
 
 
 def send(pid: int, number: int) -> bool:

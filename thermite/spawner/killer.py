@@ -3,20 +3,104 @@
 Source: isolation, finding 1 and section 4.1 (killer). The killer's real and saved uid is
 the reaper's, R, its effective uid the slot's: kill(2) then reaches exactly the processes
 of both, and nobody of the slot may signal it. A real uid of 0 would end every root process
-of the machine, so any assertion that does not hold means: do not kill.
+of the machine, so any assertion that does not hold means: do not kill. Two killers with one
+R would end each other: one at a time.
 """
 
-from .ground import Ground, Slot
+import contextlib
+import os
+import signal
+import time
+from typing import Final
+
+from . import linux, scan
+from .ground import Ground
 from .loop import Step, Until
 from .vocabulary import RefusedError
 
+_DEADLINE_S: Final = 1.0
+_NOT_AS_ASSERTED: Final = 3
+PRIORITY: Final = 5
+"""SCHED_FIFO of the spawner, inherited by the killer (isolation, finding 3)."""
 
-def kill_uid(ground: Ground, slot: Slot, number: int) -> Step[None]:
-    """Send one signal to every process of a slot's uid.
+
+def kill_uid(ground: Ground, uid: int, number: int) -> Step[None]:
+    """Send one signal to every process of a leased uid.
+
+    It may come to nothing when the killer is starved: the caller scans and asks again.
 
     Raises:
         RefusedError: an assertion does not hold; nothing was killed.
     """
-    if ground.level.reaper is None:
-        raise RefusedError(f"slot {slot.name} has no uid of its own to send {number} to")
-    yield Until()
+    yield from ground.killing.taken()
+    try:
+        if (yield from _last_one_is_gone(ground)):
+            reaper = _asserted(ground, uid)
+            yield from _kill(ground, uid, reaper, number)
+    finally:
+        ground.killing.open()
+
+
+def _last_one_is_gone(ground: Ground) -> Step[bool]:
+    """Bury a killer that was given up on; false while it still lives."""
+    if ground.late_killer is None:
+        return True
+    pid, pidfd = ground.late_killer
+    if pidfd not in (yield Until((pidfd,), time.monotonic() + _DEADLINE_S)):
+        return False
+    os.waitpid(pid, 0)
+    os.close(pidfd)
+    ground.children.discard(pid)
+    ground.late_killer = None
+    return True
+
+
+def _asserted(ground: Ground, uid: int) -> int:
+    """Return R when everything holds that must hold before a fork."""
+    reaper, leases = ground.level.reaper, ground.level.leases
+    if reaper is None or leases is None:
+        raise RefusedError(f"isolation: uid {uid} is not a slot's own")
+    if not (leases.owns(uid) and leases.owns(reaper)):
+        raise RefusedError(f"isolation: uids {uid} and {reaper} are not both this rig's")
+    if 0 in {uid, reaper} or uid == reaper:
+        raise RefusedError(f"isolation: uids {uid} and {reaper} can't make a killer")
+    found = scan.holders_of(reaper)
+    if found:
+        raise RefusedError(f"isolation: process {found[0]} has the reaper's uid {reaper}")
+    return reaper
+
+
+def _kill(ground: Ground, uid: int, reaper: int, number: int) -> Step[None]:
+    look, nobody_there = linux.CapabilityLook(), contextlib.suppress(ProcessLookupError)
+    pid = os.fork()
+    if pid == 0:
+        code = _NOT_AS_ASSERTED
+        try:
+            os.setgroups([])
+            os.setresgid(reaper, reaper, reaper)
+            os.setresuid(reaper, uid, reaper)
+            if os.getresuid() == (reaper, uid, reaper) and look.is_empty():
+                with nobody_there:
+                    os.kill(-1, number)
+                code = 0
+        finally:
+            os._exit(code)
+    pidfd = os.pidfd_open(pid)
+    ground.children.add(pid)
+    if pidfd not in (yield Until((pidfd,), time.monotonic() + _DEADLINE_S)):
+        _give_up(ground, pid, pidfd)
+        return
+    _, status = os.waitpid(pid, 0)
+    os.close(pidfd)
+    ground.children.discard(pid)
+    if os.waitstatus_to_exitcode(status) == _NOT_AS_ASSERTED:
+        raise RefusedError(f"isolation: the killer of uid {uid} was not what it must be")
+
+
+def _give_up(ground: Ground, pid: int, pidfd: int) -> None:
+    """End a starved killer without waiting for it, with what the attacker took given back."""
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    if ground.level.is_realtime:
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    os.sched_setaffinity(pid, ground.all_cpus)
+    ground.late_killer = (pid, pidfd)

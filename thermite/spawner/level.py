@@ -1,11 +1,22 @@
 """Finding out which isolation this spawner can apply, and with which users."""
 
 import os
+from typing import Final
 
 from . import landlock, linux
+from .child import Identity
 from .ground import Level, Slot
+from .killer import PRIORITY
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
+from .uids import Leases
+
+_NEEDED: Final = {
+    "CAP_CHOWN": linux.CAP_CHOWN,
+    "CAP_KILL": linux.CAP_KILL,
+    "CAP_SETGID": linux.CAP_SETGID,
+    "CAP_SETUID": linux.CAP_SETUID,
+}
 
 
 def find_level(settings: Settings) -> tuple[Level, dict[str, Slot]]:
@@ -14,29 +25,93 @@ def find_level(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     Raises:
         BadSettingsError: the level that was asked for can't be had.
     """
-    if settings.isolation == "users":
-        raise BadSettingsError(
-            "isolation users needs root: run as root, or set THERMITE_ISOLATION=auto"
-        )
-    return _none(settings)
+    problem = _no_users()
+    if settings.isolation == "none" or (settings.isolation == "auto" and problem):
+        return _none(settings)
+    if problem:
+        raise BadSettingsError(f"isolation users can't be had: {problem}")
+    return _users(settings)
 
 
-def _none(settings: Settings) -> tuple[Level, dict[str, Slot]]:
-    """Level none: every slot is this user; Landlock and seccomp where the kernel has them."""
+def _no_users() -> str | None:
+    """Return why stages can't have users of their own, None when they can."""
+    if os.getuid() != 0:
+        return "it needs root: run as root, or set THERMITE_ISOLATION=auto"
+    effective, _ = linux.capabilities()
+    missing = [name for name, bit in _NEEDED.items() if not effective >> bit & 1]
+    if not _watch_capability():
+        missing.append("CAP_DAC_READ_SEARCH")
+    return f"{', '.join(missing)} missing" if missing else None
+
+
+def _watch_capability() -> int:
+    """Return what attendant and collector keep: leave to read, else Docker's wider one."""
+    effective, _ = linux.capabilities()
+    for bit in (linux.CAP_DAC_READ_SEARCH, linux.CAP_DAC_OVERRIDE):
+        if effective >> bit & 1:
+            return 1 << bit
+    return 0
+
+
+def _confinement(settings: Settings) -> Level:
+    """Return what every level has: no_new_privs, seccomp and Landlock where they exist."""
     version = landlock.abi()
-    features, gaps = ["nnp"], ["clock_lock"] if os.getuid() else []
+    features, gaps = ["nnp"], []
     if linux.MACHINE in NUMBERS:
         features.append("seccomp")
     if version:
         features.append(f"landlock:{version}")
-    gaps.append("unix_sockets")
     if version < landlock.SCOPE_ABI:
-        gaps += ["abstract_sockets", "signals"]
-    if not version:
-        gaps += ["files", "leftovers"]
+        gaps.append("abstract_sockets")
     network = "seccomp" if "seccomp" in features else "open"
     if network == "open":
         gaps.append("network")
-    level = Level("none", features, network, sorted(gaps), version)
-    slots = {name: Slot(name, network, None) for name, network in settings.slots.items()}
+    if os.getuid() == 0 and settings.client_fd is not None:
+        gaps.append("harness_is_root")
+    return Level("none", features, network, gaps, version)
+
+
+def _none(settings: Settings) -> tuple[Level, dict[str, Slot]]:
+    """Level none: every slot is this user; Landlock keeps the files where there is one."""
+    level = _confinement(settings)
+    level.gaps.append("unix_sockets")
+    if os.getuid() != 0:
+        level.gaps.append("clock_lock")
+    if level.landlock < landlock.SCOPE_ABI:
+        level.gaps.append("signals")
+    if not level.landlock:
+        level.gaps += ["files", "leftovers"]
+    return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
+
+
+def _users(settings: Settings) -> tuple[Level, dict[str, Slot]]:
+    """Level users: every slot has a leased uid, and the killer one of its own."""
+    level = _confinement(settings)
+    level.name = "users"
+    level.watch_capability = _watch_capability()
+    leases = Leases(f"{settings.run_dir}/uids", settings.state, *settings.uid_range)
+    ours = ["thermite", "supervisor"] if settings.children else []
+    leases.take(["reaper", *ours, *settings.slots])
+    level.leases, level.reaper = leases, leases.held["reaper"]
+    if settings.children:
+        supervisor = leases.held["supervisor"]
+        level.supervisor = Identity(supervisor, supervisor)
+        harness = leases.held["thermite"]
+        level.harness = Identity(harness, harness, (supervisor,))
+    if not _take_priority(level):
+        level.gaps.append("killer_priority")
+    slots = {}
+    for name, network in settings.slots.items():
+        uid = leases.held[name]
+        slots[name] = Slot(name, network, Identity(uid, uid))
     return level, slots
+
+
+def _take_priority(level: Level) -> bool:
+    """Become SCHED_FIFO, so that no stage's processes can keep the killer waiting."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    except PermissionError:
+        return False
+    level.is_realtime = True
+    return True

@@ -99,6 +99,20 @@ def capabilities() -> tuple[int, int]:
     return e_low | e_high << 32, p_low | p_high << 32
 
 
+class CapabilityLook:
+    """One capget whose buffers stand ready: the killer has no time to make them."""
+
+    def __init__(self) -> None:
+        self._header = ctypes.create_string_buffer(struct.pack("=Ii", _CAP_VERSION_3, 0))
+        self._sets = ctypes.create_string_buffer(24)
+
+    def is_empty(self) -> bool:
+        """Whether this process has no effective and no permitted capability."""
+        call(_CAPGET[MACHINE], self._header, self._sets)
+        e_low, p_low, _, e_high, p_high, _ = struct.unpack("=6I", self._sets.raw)
+        return not (e_low | p_low | e_high | p_high)
+
+
 def keep_capabilities(mask: int) -> None:
     """Give up every capability but those of `mask`; with no_new_privs for good."""
     low, high = mask & 0xFFFFFFFF, mask >> 32

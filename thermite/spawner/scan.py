@@ -140,3 +140,13 @@ def threads_of(uid: int) -> int:
             if line.startswith(b"Threads:"):
                 total += int(line.split()[1])
     return total
+
+
+def all_uids() -> set[int]:
+    """Return every uid that a process has in any of its four places."""
+    found: set[int] = set()
+    for pid in pids():
+        one = uids_of(pid)
+        if one is not None:
+            found.update(one[1])
+    return found

@@ -27,8 +27,11 @@ _ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 NUMBERS: Final[dict[str, dict[str, int]]] = {
     "x86_64": {
+        "shmget": 29,
         "socket": 41,
         "clone": 56,
+        "semget": 64,
+        "msgget": 68,
         "chmod": 90,
         "fchmod": 91,
         "setpriority": 141,
@@ -60,6 +63,9 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "sched_setparam": 118,
         "sched_setscheduler": 119,
         "setpriority": 140,
+        "msgget": 186,
+        "semget": 190,
+        "shmget": 194,
         "socket": 198,
         "add_key": 217,
         "request_key": 218,
@@ -87,6 +93,7 @@ _NEW_NUMBERS: Final = {
 """Calls younger than the common numbering have one number on every architecture."""
 
 _ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3")
+_SYSV: Final = ("shmget", "semget", "msgget")
 _FORBIDDEN: Final = (
     *("mount", "umount2", "pivot_root", "unshare", "setns"),
     *("open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"),
@@ -139,8 +146,11 @@ def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
     return body
 
 
-def program(machine: str, *, network: bool) -> bytes:
-    """Return the filter for one architecture; with `network`, sockets of every family stay.
+def program(machine: str, *, network: bool, sysv: bool) -> bytes:
+    """Return the filter for one architecture.
+
+    network: sockets of every family stay; sysv: SysV segments, semaphores and queues stay
+    (where a uid tells whose they are, they can be swept; elsewhere they can't be had).
 
     Raises:
         KeyError: no table for this architecture: the stage can't be confined here.
@@ -153,6 +163,8 @@ def program(machine: str, *, network: bool) -> bytes:
     if not network:
         code += _rule(calls["socket"], _allow_only(((0, _AF_UNIX),), errno.EAFNOSUPPORT))
     for name in _ABSENT:
+        code += _rule(calls[name], _refuse(errno.ENOSYS))
+    for name in () if sysv else _SYSV:
         code += _rule(calls[name], _refuse(errno.ENOSYS))
     for name in _FORBIDDEN:
         code += _rule(calls[name], _refuse(errno.EPERM))

@@ -14,9 +14,12 @@ from .ending import end_strays, end_strays_for_ever
 from .family import Family
 from .folders import clear_slots, collect_outputs, make_folder, place_entries, sweep
 from .ground import Ground
+from .leftover import clear_left_behind, run_to_end
 from .level import find_level
 from .listener import Answer, Listener
 from .loop import Step, Until
+from .ownership import settle_state
+from .reach import leave_places, settle_places
 from .settings import MAX_SETTINGS_BYTES, BadSettingsError, Settings, read_settings
 from .stage import Reply, run_stage
 from .vocabulary import HARNESS, Fields, RefusedError
@@ -41,6 +44,7 @@ def main(argv: list[str]) -> int:
     gc.collect()
     gc.freeze()  # a fork then copies fewer pages
     failure = serve(ground, blocks)
+    leave_places(ground)
     if failure is not None:
         sys.stderr.write(f"thermite spawner: {failure}\n")
         return _INFRASTRUCTURE
@@ -81,13 +85,15 @@ def prepared(settings: Settings) -> Ground:
     while (fd := os.open("/dev/null", os.O_RDWR)) < _FIRST_FREE_FD:
         pass  # a stage's child uses 0 to 5 for itself, so nothing of ours may lie there
     os.close(fd)
-    os.umask(0)
-    os.makedirs(settings.stage_root, 0o711, exist_ok=True)
     os.umask(0o077)
     linux.become_subreaper()
     linux.close_to_tracers()
     level, slots = find_level(settings)
     ground = Ground(settings, level, slots)
+    settle_places(ground)
+    if settings.children:
+        settle_state(settings.state, level.harness, level.supervisor)
+    run_to_end(ground, clear_left_behind(ground))
     os.sched_setaffinity(0, ground.quiet_cpus)
     return ground
 
@@ -139,7 +145,7 @@ def _probe(ground: Ground) -> Reply:
         "slots": slots,
         "run_cpus": sorted(ground.run_cpus),
         "path": ground.settings.stage_path,
-        "stage_root": ground.settings.stage_root,
+        "stage_root": ground.stage_root,
     }
     return record, []
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from .child import FAILED, NOT_EXECUTED, OUR_EXEC_ERRORS, READY, fork_stage
 from .ending import Proof, end_main, end_slot
 from .fork import Fork, finished, fork, trouble
 from .ground import Ground, Live, Slot
+from .leavings import sweep_leavings
 from .linux import raw_ns
 from .loop import Step, Until
 from .preparing import Streams, setup_of
@@ -97,6 +98,7 @@ class Course:
             self._ground.children.discard(attendant.pid)
         self._read_exec_error(status)
         self._take_late_limit(attendant)
+        proof = replace(proof, swept=(yield from sweep_leavings(self._ground, self._slot)))
         return self._reply(proof)
 
     def _forked(self) -> tuple[Live, int, int]:

@@ -1,0 +1,367 @@
+"""Level users: what one stage can do to the next, to other slots and to the rig's files.
+
+Everything here can reach a kill(-1) and runs in a pid namespace of its own; the fixture also
+holds that its bystanders are alive at the end of each test.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.spawner.conftest import NewRig, Runner, live
+from thermite.errors import InfrastructureError
+from thermite.rig.stages import Stages
+from thermite.rig.start import FOLDER
+from thermite.schema.stage import CollectLimits, Entry, Limits
+
+WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
+LOOP = "import os, signal\nwhile 1:\n try: os.kill(-1, signal.{})\n except OSError: pass"
+DEMOTERS = """
+import os, itertools
+parent = os.getpid()
+def demote():
+    for pid in itertools.cycle(range(2, 400)):
+        for call in (lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)),
+                     lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)):
+            try: call()
+            except OSError: pass
+for i in range(62):
+    if os.fork() == 0:
+        if i < 2: demote()
+        while 1: pass
+import time; time.sleep(60)
+"""
+BOMB = """
+import os
+while 1:
+    try: os.fork()
+    except OSError: pass
+"""
+COMETS = """
+import os
+for _ in range(8):
+    if os.fork() == 0: break
+while 1:
+    try: pid = os.fork()
+    except OSError: continue
+    if pid: os._exit(0)
+"""
+
+
+def test_each_slot_has_a_uid_of_its_own_and_the_record_names_it(users_rig: Stages) -> None:
+    seen = set()
+    for name, word in (("builder-0", "builder"), ("run-0", "run"), ("check", "check")):
+        with users_rig.slot(name) as slot:
+            result = Runner(users_rig, slot).sh("id -u; id -g; id -G")
+        record = result.isolation
+        assert result.stdout.decode().split() == [str(record.uid)] * 3
+        assert (record.level, record.user) == ("users", word)
+        seen.add(record.uid)
+    assert len(seen) == 3
+    assert 0 not in seen
+
+
+def test_a_survivor_is_gone_before_the_next_stage_starts(users_run: Runner) -> None:
+    text = "setsid sh -c 'setsid sleep 99 & sleep 99' & exit 0"
+    first = users_run.sh(text)
+    assert live(first.isolation.uid) == 0
+    assert first.isolation.proof is not None
+    assert first.isolation.proof.survivors == 0
+    assert b"sleep 99" not in users_run.sh("ps -eo args").stdout
+
+
+@pytest.mark.parametrize("attack", [LOOP.format("SIGKILL"), LOOP.format("SIGSTOP")])
+def test_an_attacker_cannot_outlive_the_stage(users_run: Runner, attack: str) -> None:
+    for _ in range(10):
+        result = users_run.python(attack, timeout_s=0.2)
+        assert live(result.isolation.uid) == 0
+        assert result.isolation.proof is not None
+        assert result.isolation.proof.kill_ms < 5000
+        assert result.killed == "timeout"
+
+
+@pytest.mark.parametrize("attack", [DEMOTERS, BOMB, COMETS], ids=["demoters", "bomb", "comets"])
+def test_many_processes_cannot_outlive_the_stage(users_run: Runner, attack: str) -> None:
+    for _ in range(2):
+        result = users_run.python(attack, timeout_s=0.5, processes=256)
+        assert live(result.isolation.uid) == 0
+        assert result.isolation.proof is not None
+        assert result.isolation.proof.survivors == 0
+
+
+def test_a_stage_cannot_enter_another_slots_folder_or_list_the_stage_root(
+    users_rig: Stages,
+) -> None:
+    with users_rig.slot("builder-0") as builder, users_rig.slot("run-0") as slot:
+        builder.place([Entry(path=b"secret", kind="file", data=b"4711")])
+        other = Runner(users_rig, slot)
+        assert other.sh(f"cat {builder.folder}/secret").stdout == b""
+        assert b"Permission denied" in other.sh(f"ls {builder.folder.parent}").stderr
+        assert other.sh(f"echo x > {builder.folder}/y").exit_code != 0
+
+
+def test_a_stage_copy_opens_to_its_own_slot_and_only_when_granted(
+    users_rig: Stages, tmp_path: Path
+) -> None:
+    source = tmp_path / "build"
+    source.write_text("#!/bin/sh\necho ran\n")
+    source.chmod(0o755)
+    with (
+        users_rig.slot("run-0") as slot,
+        users_rig.slot("builder-0") as builder,
+        users_rig.copy_for("run-0") as copy,
+    ):
+        copy.add(source, "out/bench")
+        argv, env = [str(copy.path / "out/bench")], {"PATH": users_rig.path_variable}
+        limits = Limits(timeout_s=20)
+        assert slot.run(argv, env=env, limits=limits, readable=(copy,)).stdout == b"ran\n"
+        assert slot.run(argv, env=env, limits=limits).exit_code == 126
+        assert builder.run(argv, env=env, limits=limits, readable=()).exit_code == 126
+        writes = f"chmod 777 {argv[0]}; echo x >> {argv[0]}; rm {argv[0]}; mv {copy.path} /tmp/z"
+        slot.run(["sh", "-c", writes], env=env, limits=limits, readable=(copy,))
+        assert slot.run(argv, env=env, limits=limits, readable=(copy,)).stdout == b"ran\n"
+
+
+def test_a_setuid_copy_gives_nobody_an_identity(users_rig: Stages) -> None:
+    with users_rig.slot("builder-0") as slot:
+        Runner(users_rig, slot).sh("cp $(command -v id) /tmp/thermite-id; chmod 6755 /tmp/*-id")
+        result = Runner(users_rig, slot).sh("ls /tmp/thermite-id")
+    assert result.exit_code != 0  # swept with the stage that left it
+
+
+def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
+    shared = Path("/tmp") / f"thermite-shared-{os.getpid()}"
+    shared.mkdir()
+    shared.chmod(0o777)
+    try:
+        first = users_run.python(
+            "import ctypes, os, socket\n"
+            "libc = ctypes.CDLL(None, use_errno=True)\n"
+            f"for place in ('/tmp', '/var/tmp', '/dev/shm', '/run/lock', '{shared}'):\n"
+            " try:\n"
+            "  os.makedirs(place + '/thermite-left/a/b'); os.chmod(place + '/thermite-left', 0)\n"
+            "  open(place + '/.thermite-file', 'w').write('x')\n"
+            " except FileNotFoundError: pass\n"
+            "print(libc.shmget(4711, 4096, 0o1666) >= 0, libc.semget(4711, 1, 0o1666) >= 0,\n"
+            "      libc.msgget(4711, 0o1666) >= 0)\n"
+            "print(libc.mq_open(b'/thermite', os.O_CREAT | os.O_RDWR, 0o666, None))\n"
+            "print(libc.syscall(250, 0, -3, 1), ctypes.get_errno())\n"
+        )
+        assert first.stdout == b"True True True\n-1\n-1 38\n", first.stderr
+        assert first.isolation.proof is not None
+        assert first.isolation.proof.swept >= 3 + 4 * 2
+        left = users_run.sh(f"ls -a /tmp /var/tmp /dev/shm /run/lock {shared}; cat /proc/sysvipc/*")
+        assert b"thermite-left" not in left.stdout
+        assert b"thermite-file" not in left.stdout
+        assert b" 4711 " not in left.stdout
+        assert str(first.isolation.uid).encode() not in left.stdout
+    finally:
+        assert list(shared.iterdir()) == []
+        shared.rmdir()
+
+
+def test_zombies_of_one_slot_do_not_use_up_anothers_processes(users_rig: Stages) -> None:
+    text = "import os, time\nfor _ in range(60):\n if os.fork() == 0: os._exit(0)\ntime.sleep(0.5)"
+    with users_rig.slot("builder-0") as builder, users_rig.slot("run-0") as slot:
+        first = Runner(users_rig, builder).python(text, processes=64)
+        second = Runner(users_rig, slot).sh("true & true & wait; exit 0", processes=64)
+        again = Runner(users_rig, builder).sh("true & true & wait; exit 0", processes=64)
+    assert (first.exit_code, second.exit_code, again.exit_code) == (0, 0, 0)
+
+
+def test_the_process_limit_holds(users_run: Runner) -> None:
+    text = (
+        "import os, time\nn = 0\ntry:\n while 1:\n  if os.fork() == 0: time.sleep(60)\n  n += 1\n"
+    )
+    result = users_run.python(text + "except OSError: print(n)", processes=20)
+    assert result.stdout == b"19\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["socket.socket(2, 1)", "socket.socket(2, 2)", "socket.socket(10, 1)", "socket.socket(40, 1)"],
+)
+def test_a_stage_has_no_network(users_run: Runner, call: str) -> None:
+    text = f"import socket\nsocket.socketpair()\ntry: {call}\nexcept OSError as e: print(e.errno)\n"
+    result = users_run.python(text)
+    assert result.stdout == b"97\n"
+    assert result.isolation.network == "seccomp"
+
+
+def test_a_foreign_system_call_table_ends_the_process(users_run: Runner) -> None:
+    code = "b8670100 00 bb02000000 b901000000 31d2 cd80 c3"  # int 0x80: socket(2, 1, 0)
+    result = users_run.python(
+        "import ctypes, mmap\n"
+        f"code = bytes.fromhex('{code}')\n"
+        "m = mmap.mmap(-1, 4096, prot=7); m.write(code)\n"
+        "f = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(m)))\n"
+        "print(f())\n"
+    )
+    if os.uname().machine != "x86_64":
+        pytest.skip("int 0x80 is of x86-64")
+    assert (result.exit_code, result.stdout) == (128 + signal.SIGSYS, b"")
+
+
+def test_a_stage_cannot_signal_trace_or_slow_the_rig(users_run: Runner) -> None:
+    result = users_run.python(
+        "import ctypes, os, signal\n"
+        "for call in (lambda: os.kill(os.getppid(), 9), lambda: os.kill(1, 9),\n"
+        "             lambda: open(f'/proc/{os.getppid()}/environ').read(),\n"
+        "             lambda: os.sched_setscheduler(os.getppid(), 5, os.sched_param(0)),\n"
+        "             lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19),\n"
+        "             lambda: os.setuid(0), lambda: os.listdir(f'/proc/{os.getppid()}/fd')):\n"
+        " try: call(); print('done')\n"
+        " except OSError as e: print(e.errno)\n"
+    )
+    assert set(result.stdout.split()) <= {b"1", b"13"}
+    assert len(result.stdout.split()) == 7
+
+
+def test_a_stage_has_no_capability_no_terminal_and_low_limits(users_run: Runner) -> None:
+    text = users_run.sh("cat /proc/self/status /proc/self/oom_score_adj; ulimit -c; tty").stdout
+    for line in (b"CapEff:\t0000000000000000", b"CapPrm:\t0000000000000000", b"NoNewPrivs:\t1"):
+        assert line in text
+    assert b"Seccomp:\t2" in text
+    assert text.split()[-4:] == [b"800", b"0", b"not", b"a"] or b"800\n0\nnot a tty" in text
+    assert users_run.sh("exec 3<>/dev/tty").exit_code != 0
+
+
+@pytest.mark.parametrize(
+    "command", ["unshare -U true", "mount -t tmpfs x .", "nsenter -t 1 -m true"]
+)
+def test_a_stage_makes_no_namespace_and_no_mount(users_run: Runner, command: str) -> None:
+    assert users_run.sh(command).exit_code != 0
+
+
+def test_outputs_that_nobody_may_read_are_still_collected(
+    users_run: Runner, tmp_path: Path
+) -> None:
+    users_run.sh("mkdir -p out/d; echo 1 > out/d/f; chmod 0 out/d/f out/d")
+    into = tmp_path / "into"
+    into.mkdir()
+    got = users_run.slot.collect(["out"], into, WIDE)
+    assert [one.path for one in got.files] == ["out/d/f"]
+    assert (into / "out/d/f").stat().st_mode & 0o7777 == 0o444
+
+
+def test_a_hard_link_to_a_foreign_file_is_refused(
+    users_run: Runner, place: Path, tmp_path: Path
+) -> None:
+    foreign = place / "rig/stages" / users_run.slot.folder.name / "foreign"
+    foreign.write_text("4711")
+    foreign.chmod(0o666)
+    users_run.sh("mkdir out; ln foreign out/a; mv foreign out/b")
+    into = tmp_path / "into"
+    into.mkdir()
+    got = users_run.slot.collect(["out"], into, WIDE)
+    assert len(got.problems) >= 1
+    assert list(into.iterdir()) == []
+
+
+def test_a_descriptor_kept_over_the_copy_changes_nothing(users_run: Runner, tmp_path: Path) -> None:
+    users_run.sh("mkdir out; echo good > out/a")
+    held = (users_run.slot.folder / "out/a").open("r+")
+    into = tmp_path / "into"
+    into.mkdir()
+    users_run.slot.collect(["out"], into, WIDE)
+    held.write("evil")
+    held.close()
+    assert (into / "out/a").read_text() == "good\n"
+
+
+def test_slots_that_are_not_of_the_block_stand_still_in_it(users_rig: Stages) -> None:
+    import threading
+
+    text = (
+        "import os, time\nos.fork()\nwhile 1:\n open('beat', 'a').write('x'); time.sleep(0.005)\n"
+    )
+    with users_rig.slot("worker-0") as slot:
+        worker = Runner(users_rig, slot)
+        results = []
+        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=3.0)))
+        thread.start()
+        beat = slot.folder / "beat"
+        while not beat.exists():
+            time.sleep(0.01)
+        with users_rig.block():
+            before = beat.stat().st_size
+            time.sleep(2.0)
+            assert beat.stat().st_size == before
+        began = time.monotonic()
+        thread.join()
+        assert time.monotonic() - began > 0.2  # frozen time counts for no limit
+        assert beat.stat().st_size > before
+    assert results[0].killed == "timeout"
+
+
+def test_two_rigs_lease_different_uids_and_end_each_others_nothing(new_rig: NewRig) -> None:
+    with new_rig("one") as first, new_rig("two") as second:
+        with first.slot("run-0") as one, second.slot("run-0") as two:
+            uids = {
+                Runner(first, one).sh("true").isolation.uid,
+                Runner(second, two).sh("true").isolation.uid,
+            }
+        assert len(uids) == 2
+
+
+def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
+    with (
+        new_rig(),
+        pytest.raises(InfrastructureError, match="another rig runs in"),
+        new_rig(),
+    ):
+        pass
+
+
+def _spawner() -> psutil.Process:
+    """The spawner itself, below `unshare` and the namespace's first process."""
+    for one in psutil.Process().children(recursive=True):
+        if one.cmdline()[-2:-1] == [str(FOLDER)] and "namespaced" not in " ".join(one.cmdline()):
+            return one
+    raise AssertionError("no spawner runs")
+
+
+def test_a_dead_spawners_uids_are_emptied_and_used_again(new_rig: NewRig, place: Path) -> None:
+    uid = 0
+    with (
+        contextlib.suppress(InfrastructureError),
+        new_rig() as stages,
+        stages.slot("run-0") as slot,
+    ):
+        uid = Runner(stages, slot).sh("true").isolation.uid
+        slot.place([Entry(path=b"left", kind="file", data=b"1")])
+        _spawner().kill()
+    assert list((place / "rig/stages").iterdir())
+    with new_rig() as again, again.slot("run-0") as slot:
+        assert Runner(again, slot).sh("true").isolation.uid == uid
+        assert list((place / "rig/stages").iterdir()) == [slot.folder]
+
+
+def test_users_that_cannot_reach_the_stage_root_get_another_or_words(
+    new_rig: NewRig, place: Path
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    with new_rig("closed/rig") as stages, stages.slot("run-0") as slot:
+        assert slot.folder.parent.parent == Path("/var/tmp")
+        assert Runner(stages, slot).sh("pwd").stdout.decode().strip() == str(slot.folder)
+    assert not slot.folder.parent.exists()
+    words = f"below {closed} with mode 0700; choose --state under /var/lib or chmod o\\+x {closed}"
+    with (
+        pytest.raises(InfrastructureError, match=words),
+        new_rig("closed/rig", fallback_root=None),
+    ):
+        pass
+
+
+def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
+    with (
+        pytest.raises(InfrastructureError, match="widen THERMITE_UID_RANGE"),
+        new_rig(uid_range=(58900, 58901)),
+    ):
+        pass

@@ -1,0 +1,145 @@
+"""What a stage leaves outside its work folder: files in shared folders, SysV segments.
+
+The shared folders are those that anybody may write in; they are looked for at the start and
+again whenever one changes. Nothing is removed with privileges: a fork with the slot's own
+uid does it. POSIX queues can't be made (RLIMIT_MSGQUEUE 0) and keyrings are refused, so
+neither is left. Source: isolation, finding 12 and row 24.
+"""
+
+import contextlib
+import ctypes
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from .fork import finished, fork, trouble
+from .ground import Ground, Slot
+from .loop import Step
+from .tree import empty, open_folder
+from .vocabulary import RefusedError
+
+_TOPS: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var", "/dev")  # noqa: S108 - looked at
+_MOST_FOLDERS: Final = 5000
+_MOST_LEVELS: Final = 12
+_SWEEP_S: Final = 60.0
+_IPC_RMID: Final = 0
+_SYSV: Final = {"shm": "shmid", "sem": "semid", "msg": "msqid"}
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+def sweep_leavings(ground: Ground, slot: Slot) -> Step[int]:
+    """Remove what a slot's user has left and return how many things that were.
+
+    Raises:
+        RefusedError: it could not be looked for, or took too long.
+    """
+    if slot.identity is None:
+        return 0
+    uid = slot.identity.uid
+    if not ground.shared.have_moved() and not any(_segments(uid)):
+        return 0
+    one = ground.adopt(fork(partial(_sweep, uid), [], ground.garb(slot)))
+    in_time = yield from finished(one, time.monotonic() + _SWEEP_S)
+    ground.children.discard(one.pid)
+    problem = trouble(one)
+    if not in_time or problem is not None:
+        raise RefusedError(f"isolation: what {slot.word} left could not be swept: {problem}")
+    count, *folders = one.said.decode("utf-8", "surrogateescape").split("\0")
+    ground.shared.note(folders)
+    return int(count)
+
+
+def _sweep(uid: int, _fds: Sequence[int], say: Callable[[bytes], None]) -> None:
+    """Remove everything of `uid` in shared folders; say the count, then the folders."""
+    gone = sum(_remove_segment(kind, number) for kind, number in _segments(uid))
+    folders: list[str] = []
+    for path, owned in _shared(uid):
+        gone += _remove_owned(path, owned)
+        folders.append(path)
+    text = "\0".join([str(gone), *folders])
+    say(text.encode("utf-8", "surrogateescape"))
+
+
+def _shared(uid: int) -> Iterator[tuple[str, list[str]]]:
+    """Return folders of others that this process may enter, with the names it owns there.
+
+    Only those that anybody may write in are kept, and those on the way to them.
+    """
+    stack = [(os.path.realpath(top), 0) for top in _TOPS]
+    seen: set[tuple[int, int]] = set()
+    while stack and len(seen) < _MOST_FOLDERS:
+        path, level = stack.pop()
+        try:
+            found = os.lstat(path)
+            if (found.st_dev, found.st_ino) in seen or not os.access(path, os.R_OK | os.X_OK):
+                continue
+            seen.add((found.st_dev, found.st_ino))
+            with os.scandir(path) as listing:
+                entries = [(one.name, one.stat(follow_symlinks=False)) for one in listing]
+        except OSError:
+            continue
+        owned = [name for name, one in entries if one.st_uid == uid]
+        if owned or os.access(path, os.W_OK):
+            yield path, owned
+        if level < _MOST_LEVELS:
+            stack.extend(
+                (f"{path.rstrip('/')}/{name}", level + 1)
+                for name, one in entries
+                if stat.S_ISDIR(one.st_mode) and one.st_uid != uid
+            )
+
+
+def _remove_owned(path: str, names: Sequence[str]) -> int:
+    """Remove these names of a folder, with everything below them."""
+    gone = 0
+    if not names:
+        return 0
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    for name in names:
+        with contextlib.suppress(OSError):
+            gone += _remove(folder, name)
+    os.close(folder)
+    return gone
+
+
+def _remove(folder: int, name: str) -> int:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode):
+        os.unlink(name, dir_fd=folder)
+        return 1
+    os.chmod(name, stat.S_IRWXU, dir_fd=folder)
+    inner = open_folder(name, at=folder)
+    gone = empty(inner)
+    os.close(inner)
+    os.rmdir(name, dir_fd=folder)
+    return gone + 1
+
+
+def _segments(uid: int) -> Iterator[tuple[str, int]]:
+    """Return the SysV objects that `uid` made or owns: kind and id."""
+    for kind, column in _SYSV.items():
+        try:
+            with open(f"/proc/sysvipc/{kind}", encoding="ascii") as table:
+                head, *rows = (line.split() for line in table)
+        except OSError:
+            continue
+        at, owner, maker = head.index(column), head.index("uid"), head.index("cuid")
+        for row in rows:
+            if str(uid) in {row[owner], row[maker]}:
+                yield kind, int(row[at])
+
+
+def _remove_segment(kind: str, number: int) -> bool:
+    if kind == "shm":
+        failed = int(_LIBC.shmctl(number, _IPC_RMID, None))
+    elif kind == "sem":
+        failed = int(_LIBC.semctl(number, 0, _IPC_RMID))
+    else:
+        failed = int(_LIBC.msgctl(number, _IPC_RMID, None))
+    return failed == 0
