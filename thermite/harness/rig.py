@@ -20,6 +20,7 @@ from thermite.harness.folder import RigFolder
 from thermite.harness.judge_job import Bench
 from thermite.harness.keys import coin_key, rig_key
 from thermite.harness.outbox import witnessed
+from thermite.harness.trust import first_trust
 from thermite.judge.build.store import BuildStore
 from thermite.ledger.append import Ledger
 from thermite.rig.canary import probe
@@ -29,6 +30,8 @@ from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
 LAYOUT: Final = "1"
 """The ledger's table layout (ledger and signing, 3.3)."""
+FIRST_TRUST: Final = "THERMITE_FIRST_TRUST"
+"""The variable in which `rig serve --trust` hands over public lines."""
 SIGN_EVERY_S: Final = 5.0
 """How often new events are looked at for a checkpoint that is due after 60 s."""
 
@@ -55,6 +58,7 @@ class Rig:
         fresh = not folder.ledger.exists()
         key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
         book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
+        _trust_at_first(book)
         book.append(Draft(probe(stages)))
         store = BuildStore(folder.store)
         bench = Bench(book, folder, stages, store, coin, threading.Lock(), toolchain())
@@ -84,6 +88,13 @@ class Rig:
                 self.bench.book.ledger.checkpoint_if_old()
             except OSError as error:
                 fatal(error)
+
+
+def _trust_at_first(book: Book) -> None:
+    """Trust the keys that the rig was served with, if it trusts none yet."""
+    lines = os.environ.get(FIRST_TRUST)
+    if lines and not book.state.trust_version:
+        book.append(first_trust(lines.encode(), book.state))
 
 
 def _settings(state: Path) -> RigSettings:
