@@ -55,6 +55,15 @@ class Output:
         if not self.as_json:
             self._write(self._out, visible(text))
 
+    def styled(self, text: str, style: str) -> None:
+        """Print a line of the result for a person in a colour, where there is one."""
+        if self.as_json:
+            return
+        if not is_live(self._out):
+            self.result(text)
+            return
+        self.console(on_stdout=True).print(visible(text), style=style, soft_wrap=True)
+
     def document(self, value: dict[str, Any]) -> None:
         """Print the result for a parser, once; nothing without `--json`."""
         if self.as_json:

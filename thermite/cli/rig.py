@@ -9,5 +9,6 @@ command = LazyNounGroup(
     table={
         "add": Subcommand("thermite.cli.rig_add", "take up a rig by its inbox"),
         "list": Subcommand("thermite.cli.rig_list", "the rigs that control knows"),
+        "serve": Subcommand("thermite.cli.rig_serve", "serve a rig on this machine"),
     },
 )

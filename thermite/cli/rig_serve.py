@@ -27,7 +27,7 @@ MAX_TRUST_BYTES: Final = 1 << 16
 @click.option("--name", help="The rig's name, when there is no rig.toml yet.")
 @click.option("--fallback-stages", is_flag=True, help="Stages may lie under /var/tmp.")
 @with_output
-def serve(
+def command(
     output: Output, state: Path, trust: Path | None, name: str | None, *, fallback_stages: bool
 ) -> None:
     """Serve a rig until it is told to end (SIGTERM); the process becomes the rig's spawner."""

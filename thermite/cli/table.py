@@ -12,16 +12,16 @@ STYLES: Final = {"promoted": "bold green", "not_better": "yellow", "not_confirme
 
 def print_rows(output: Output, rows: Sequence[Row]) -> None:
     """Print one row for each attempt on stdout; nothing with `--json`."""
-    from rich.table import Table  # noqa: PLC0415 - help must not pay for rich
+    lines = [_cells(row) for row in rows]
+    widths = [max((len(line[i]) for line in lines), default=0) for i in range(4)]
+    for row, line in zip(rows, lines, strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+        output.styled("  ".join([*padded, line[4]]), STYLES.get(row.verdict, "red"))
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("candidate", "verdict", "gain", "interval", "why"):
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        style = STYLES.get(row.verdict, "red")
-        why = short(row.reasons) or row.words
-        if row.marks:
-            why = f"{why} ({', '.join(row.marks)})"
-        cells = (row.name, row.verdict, percent(row.gain), span(row.interval), why)
-        table.add_row(*(visible(cell) for cell in cells), style=style)
-    output.console(on_stdout=True).print(table)
+
+def _cells(row: Row) -> tuple[str, ...]:
+    why = short(row.reasons) or row.words
+    if row.marks:
+        why = f"{why} ({', '.join(row.marks)})"
+    cells = (row.name, row.verdict, percent(row.gain), span(row.interval), why)
+    return tuple(visible(cell) for cell in cells)

@@ -165,6 +165,14 @@ def _check_isolation(asked: WantedIsolation, probe: IsolationProbe | None) -> No
         )
 
 
+def _offered_from(contract: Contract) -> str | None:
+    """Return the commit of the project's repository that a replay backend offers from."""
+    workers = contract.agents.workers
+    if workers.backend != "replay":
+        return None
+    return str(workers.options.get("from", "")).partition(":")[0]
+
+
 def _check_imports(body: AssignBody, contract: Contract) -> None:
     """Refuse imports that the contract does not speak of (kit requirements, K-181)."""
     project, kit = contract.project, contract.project.kit
@@ -176,6 +184,8 @@ def _check_imports(body: AssignBody, contract: Contract) -> None:
             case ProjectBundle():
                 named, got = f"{project.repo} at {project.commit}", f"{one.repo} at {one.commit}"
                 what = "project"
+                if one.repo == project.repo and one.commit == _offered_from(contract):
+                    continue
             case ModelFile():
                 got, what = one.sha256, "models"
                 named = one.sha256 if one.sha256 in contract.models else ", ".join(contract.models)

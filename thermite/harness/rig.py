@@ -25,7 +25,8 @@ from thermite.judge.build.store import BuildStore
 from thermite.ledger.append import Ledger
 from thermite.rig.canary import probe
 from thermite.rig.stages import Stages
-from thermite.schema.event import ENVELOPES, Event, LedgerOpened
+from thermite.rig.toolchain import toolchain
+from thermite.schema.event import ENVELOPES, Event, IsolationProbe, LedgerOpened
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
 LAYOUT: Final = "1"
@@ -59,9 +60,11 @@ class Rig:
         key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
         book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
         _trust_at_first(book)
-        book.append(Draft(probe(stages)))
+        book.append(Draft(_probe(folder, stages)))
         store = BuildStore(folder.store)
-        bench = Bench(book, folder, stages, store, coin, threading.Lock(), toolchain())
+        bench = Bench(
+            book, folder, stages, store, coin, threading.Lock(), toolchain(stages.path_variable)
+        )
         return cls(bench, key, settings)
 
     def start(self, peer: socket.socket, fatal: Callable[[BaseException], None]) -> None:
@@ -88,6 +91,14 @@ class Rig:
                 self.bench.book.ledger.checkpoint_if_old()
             except OSError as error:
                 fatal(error)
+
+
+def _probe(folder: RigFolder, stages: Stages) -> IsolationProbe:
+    """Try from a stage what must not be possible; a kit's file stands for all kits."""
+    canary = folder.state / "repos" / "canary"
+    canary.write_bytes(b"a stage that reads this reads kits\n")
+    private = {"kit": canary, "ledger": folder.ledger, "keys": folder.keys / "rig.key"}
+    return probe(stages, private, folder.state / "canary-from-a-stage", os.getpid())
 
 
 def _trust_at_first(book: Book) -> None:
