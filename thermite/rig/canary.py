@@ -1,44 +1,66 @@
-"""Canaries: what a stage can reach on this machine, found out by trying.
+"""What stages can do here that they must not: tried at the rig's start, and recorded.
 
-At each start of the harness a stage in each kind of slot tries to read what is private, to
-write beside it, to signal the harness and to open sockets. What comes back is recorded; a
-contract that asks for `protected` is accepted only when every read was blocked. What could
-not be tried is `unknown`, which is not the same as blocked. Source: isolation, 4.2.
+A level is worth what its canaries find, not what a version number promises. One small program
+in each slot tries to read what is private, to signal the harness, to open sockets, to write
+outside and to leave something behind. What could not be tried is `unknown`, which is not
+the same as blocked. Source: isolation, 4.2; the result is the event `isolation_probe`.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from thermite.rig.stages import Stages
+from thermite.errors import InfrastructureError
+from thermite.rig.stages import Slot, Stages
 from thermite.schema.event import IsolationProbe
-from thermite.schema.stage import Limits
+from thermite.schema.stage import Entry, Limits
 
-LIMITS: Final = Limits(timeout_s=30, rss_mib=256, disk_mib=16, processes=64)
-"""A canary takes milliseconds; the rest is room for a busy machine (our figures)."""
-SCRIPT: Final = r"""
-say() { printf '%s\n' "$1"; }
-try() { if "$@" >/dev/null 2>&1; then say open; else say blocked; fi; }
-touch_it() { : > "$1"; }
-pid=$1; beside=$2; shift 2
-try kill -0 "$pid"
-try touch_it "$beside"
-if command -v python3 >/dev/null 2>&1; then
-  for kind in SOCK_STREAM SOCK_DGRAM; do
-    try python3 -I -S -c "import socket; socket.socket(socket.AF_INET, socket.$kind)"
-  done
-else say unknown; say unknown; fi
-for file; do try head -c 1 "$file"; done
+_LIMITS: Final = Limits(timeout_s=60, rss_mib=512, disk_mib=16, processes=64)
+_BLOCKED: Final = "blocked"
+_GAP_OF: Final = {"read": "files", "write": "files", "signal": "signals", "open": "network"}
+
+_PROGRAM: Final = """
+import ctypes, json, os, socket, sys
+asked = json.load(open("asked.json"))
+found = {}
+def attempt(name, act):
+    try:
+        act()
+    except OSError as error:
+        found[name] = "blocked"
+    else:
+        found[name] = "open"
+def keyring():
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = {"x86_64": 248, "aarch64": 217}[os.uname().machine]
+    if libc.syscall(number, b"user", b"thermite-canary", b"x", 1, -4) < 0:
+        raise OSError(ctypes.get_errno(), "add_key")
+for name, path in asked["read"].items():
+    attempt("read " + name, lambda: open(path, "rb").read())
+for name, path in asked["write"].items():
+    def write():
+        open(path, "xb").close()
+        os.unlink(path)
+    attempt("write " + name, write)
+attempt("signal harness", lambda: os.kill(asked["harness"], 0))
+attempt("open tcp socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+attempt("open udp socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+attempt("leave a keyring entry", keyring)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for fd in range(3): os.close(fd)
+        import time; time.sleep(600)
+    os._exit(0)
+print(json.dumps(found))
 """
-TRIED: Final = ("signal harness", "write state", "open tcp socket", "open udp socket")
-KINDS: Final = ("builder-0", "run-0", "worker-0")
-"""Slots whose stages run what a candidate or an agent wrote."""
 
 
 def probe(
     stages: Stages, private: Mapping[str, Path], beside: Path, harness: int
 ) -> IsolationProbe:
-    """Return what is recorded at a start: the level as applied, and what canaries found.
+    """Try every slot and return what was blocked and what was open.
 
     Args:
         stages: the rig; private: name to a file that no stage may read, and that exists;
@@ -47,27 +69,56 @@ def probe(
     Raises:
         InfrastructureError: a canary's stage can't be run.
     """
-    record = stages.isolation
+    asked = {
+        "read": {name: str(path) for name, path in private.items()},
+        "write": {"state": str(beside), "the system": "/etc/thermite-canary"},
+        "harness": harness,
+    }
     canaries: dict[str, str] = {}
-    for kind in KINDS:
-        found = _tried(stages, kind, private, beside, harness)
-        canaries |= {f"{kind}: {name}": answer for name, answer in found.items()}
+    for name in _slot_names(stages):
+        with stages.slot(name) as slot:
+            found = _tried(stages, slot, asked)
+        canaries |= {f"{name}: {tried}": answer for tried, answer in found.items()}
+    told = stages.isolation
+    gaps = {*told.gaps, *_gaps(canaries)}
     return IsolationProbe(
-        level=record.level, features=record.features, gaps=record.gaps, canaries=canaries
+        level=told.level, features=told.features, gaps=sorted(gaps), canaries=canaries
     )
 
 
-def _tried(
-    stages: Stages, kind: str, private: Mapping[str, Path], beside: Path, harness: int
-) -> dict[str, str]:
-    names = [*TRIED, *(f"read {name}" for name in private)]
-    with stages.slot(kind) as slot:
-        argv = ["/bin/sh", "-c", SCRIPT, "sh", str(harness), str(beside)]
-        result = slot.run(
-            [*argv, *(str(path) for path in private.values())],
-            env={"PATH": stages.path_variable, "LANG": "C.UTF-8"},
-            limits=LIMITS,
-        )
-    answers = result.stdout.decode("ascii", "replace").split()
-    answers += ["unknown"] * (len(names) - len(answers))
-    return dict(zip(names, answers, strict=False))
+def _slot_names(stages: Stages) -> Sequence[str]:
+    """Return the slots of a rig; a simulated one has the two that a judge needs."""
+    names = getattr(stages, "slot_names", None)
+    return list(names) if names is not None else ["builder-0", "run-0"]
+
+
+def _tried(stages: Stages, slot: Slot, asked: Mapping[str, object]) -> dict[str, str]:
+    """Run the program in one slot and return its findings."""
+    slot.place(
+        [
+            Entry(path=b"canary.py", kind="file", data=_PROGRAM.encode()),
+            Entry(path=b"asked.json", kind="file", data=json.dumps(asked).encode()),
+        ]
+    )
+    result = slot.run(
+        ["python3", "-I", "-S", "canary.py"],
+        env={"PATH": stages.path_variable},
+        limits=_LIMITS,
+    )
+    try:
+        found = json.loads(result.stdout)
+    except ValueError:
+        said = result.stderr.decode("utf-8", "replace").strip()[-200:]
+        return {"read anything": f"unknown: {said or 'no answer'}"}
+    proof = result.isolation.proof
+    if proof is None:
+        raise InfrastructureError("a stage ended without a proof that nothing of it is left")
+    return {**found, "leave a daemon": "open" if proof.survivors else _BLOCKED}
+
+
+def _gaps(canaries: Mapping[str, str]) -> set[str]:
+    """Return the gaps that open canaries make, whatever the level promises."""
+    words = {
+        name.partition(": ")[2].split()[0] for name, found in canaries.items() if found == "open"
+    }
+    return {_GAP_OF[word] for word in words if word in _GAP_OF}

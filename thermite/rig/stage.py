@@ -172,6 +172,11 @@ class _Rig:
         return str(self._told["path"])
 
     @property
+    def slot_names(self) -> list[str]:
+        """The slots that this rig has."""
+        return list(self._told["slots"])
+
+    @property
     def run_cpus(self) -> list[int]:
         """The CPUs that timed runs are pinned to."""
         return list(self._told["run_cpus"])

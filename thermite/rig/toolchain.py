@@ -1,40 +1,48 @@
-"""Which compilers this rig builds with: part of a build's key (Kit manifest, Build cache)."""
+"""Which compilers build candidates here: part of every build's key.
+
+Source: Kit manifest, Build cache: the cc and nvcc versions, and the image's identity when
+THERMITE_IMAGE_ID is set and not empty.
+"""
 
 import os
 import shutil
 import subprocess
 from typing import Final
 
-TIMEOUT_S: Final = 30
-"""How long a compiler may take to say its version (our figure)."""
-IMAGE: Final = "THERMITE_IMAGE_ID"
-"""The image's identity; empty is the same as unset (Kit manifest, Build cache)."""
+_CUDA: Final = "/usr/local/cuda/bin"
+"""Where NVIDIA's installers put nvcc, which is on no default PATH."""
+_TIMEOUT_S: Final = 30
+_MOST_CHARACTERS: Final = 1000
 
 
-def toolchain(path_variable: str) -> str:
-    """Return the versions of cc and nvcc and the image's identity, as one text.
+def toolchain(path: str) -> str:
+    """Return one text that changes when a compiler or the image does.
 
     Args:
-        path_variable: PATH of the stages, where the compilers are looked for.
+        path: PATH of the stages, where the compilers are looked for.
     """
-    parts = [f"{tool} {_version(tool, path_variable)}" for tool in ("cc", "nvcc")]
-    image = os.environ.get(IMAGE)
-    return "; ".join([*parts, *([f"image {image}"] if image else [])])
+    parts = [f"cc {_version('cc', path)}", f"nvcc {_version('nvcc', f'{path}:{_CUDA}')}"]
+    image = os.environ.get("THERMITE_IMAGE_ID", "")
+    if image:
+        parts.append(f"image {image}")
+    return "; ".join(parts)
 
 
-def _version(tool: str, path_variable: str) -> str:
-    found = shutil.which(tool, path=path_variable)
+def _version(program: str, path: str) -> str:
+    """Return all that `program --version` says, in one line; `none` when there is none."""
+    found = shutil.which(program, path=path)
     if found is None:
         return "none"
     try:
-        done = subprocess.run(
+        said = subprocess.run(
             [found, "--version"],
-            env={"PATH": path_variable, "LC_ALL": "C"},
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
+            env={"PATH": path, "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "unreadable"
-    return " ".join(done.stdout.decode("utf-8", "replace").split())[:500]
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return " ".join(said.decode("utf-8", "replace").split())[:_MOST_CHARACTERS]
