@@ -1,7 +1,9 @@
 """The operator's commands as processes: exit codes, one document, and no traceback."""
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ import pytest
 
 from tests.control.desk import CONTRACT, Rig, kit_files, make_repo, make_rig, write
 from thermite.command.keyring import PublicKey
+from thermite.control.key_files import read_key
 from thermite.schema.command import TrustBody
 
 ROOT = Path(__file__).parents[2]
@@ -220,8 +223,6 @@ def test_the_next_trust_is_sent_whole_and_signed(desk: Desk) -> None:
     trust.write_text(f"{public} role=root,command\n{new} types=stop_campaign\n", encoding="utf-8")
     told = desk.told("key", "trust", "trust.txt", "--rig", "bench", "--version", "2")
     assert told["keys"][0] == line["id"]
-    from thermite.control.key_files import read_key
-
     key = read_key(Path(line["file"]), lambda _: b"")
     body = desk.rig.opened(key).body
     assert isinstance(body, TrustBody)
@@ -249,3 +250,25 @@ def test_a_person_reads_what_a_parser_reads(desk: Desk) -> None:
     listed = desk.run("rig")
     assert listed.stdout.startswith("bench  ")
     assert "command.key  SHA256:" in desk.run("key").stdout
+
+
+def test_a_passphrase_is_asked_for_at_the_terminal_and_not_shown(desk: Desk) -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(desk.folder)
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(desk.folder)}
+        argv = [sys.executable, "-m", "thermite", "keygen", "asked.key"]
+        os.execve(sys.executable, argv, env)
+    seen = b""
+    for question in (b"New passphrase", b"The same again"):
+        while question not in seen:
+            seen += os.read(terminal, 4096)
+        os.write(terminal, b"correct horse\n")
+    with contextlib.suppress(OSError):  # how a terminal says that the other end is closed
+        while part := os.read(terminal, 4096):
+            seen += part
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(terminal)
+    assert b"fingerprint SHA256:" in seen
+    assert b"correct horse" not in seen
+    read_key(desk.folder / "asked.key", lambda _: b"correct horse")

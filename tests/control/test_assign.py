@@ -261,6 +261,19 @@ def test_a_kept_kit_is_found_by_its_name(home: ControlHome, project: Path, kit: 
         checked(home, project / "contract.json", kit="tiny-gpu")
 
 
+def test_a_shipped_kit_is_found_by_its_name(home: ControlHome, project: Path) -> None:
+    contract = contract_at(
+        project,
+        cells=["small"],
+        held_out_cells=["held"],
+        objective={"primary": {"metric": "flops_per_s"}},
+    )
+    kit = checked(home, contract, kit="smoke-cpu").completed.contract.project.kit
+    assert kit is not None
+    assert kit.repo == "smoke-cpu"
+    assert [path.name for path in home.kits.iterdir()] == ["smoke-cpu.git"]
+
+
 def test_a_campaign_without_a_kit_asks_for_one(home: ControlHome, project: Path) -> None:
     with pytest.raises(UsageError, match="--kit"):
         checked(home, project / "contract.json")
@@ -338,6 +351,11 @@ def test_what_to_expect_is_said_with_its_numbers(
     ]
     alone = contract_at(project, held_out_cells=[], isolation="protected")
     assert "no held-out cells" in checked(home, alone, kit=kit).expect[-1]
+    apart = contract_at(project, isolation="users")
+    refused = "this rig isolates with none, and the contract asks for users: it will refuse"
+    assert checked(home, apart, kit=kit).expect[-1] == refused
+    rig.write_card(isolation={"level": "users+namespaces"})
+    assert refused not in checked(home, apart, kit=kit).expect
     rig.write_card(sees=None, grade=None)
     assert "no selftest" in checked(home, alone, kit=kit).expect[0]
 
@@ -440,6 +458,32 @@ def test_git_lfs_pointers_are_named_with_the_size_of_what_is_missing(
     (warning,) = checked(home, contract_at(project), kit=kit).warnings
     assert "data/w.bin is a Git LFS pointer (12.3 MB)" in warning
     assert "--model" in warning
+
+
+def test_an_address_is_fetched_over_ssh_into_the_kept_kits(
+    home: ControlHome, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an ssh that runs the far command here: git speaks its real protocol through it."""
+    commit = make_repo(tmp_path / "far", kit_files())
+    write(tmp_path, {"bin/ssh": '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n'})
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    for address in (f"ssh://example.org{tmp_path}/far", f"me@example.org:{tmp_path}/far"):
+        kit = checked(home, contract_at(project), kit=address).completed.contract.project.kit
+        assert kit is not None
+        assert kit.commit == commit
+    by_name = checked(home, contract_at(project), kit="tiny-cpu").completed.contract.project.kit
+    assert by_name == kit
+    assert [path.name for path in home.kits.iterdir()] == ["tiny-cpu.git"]
+
+
+@pytest.mark.parametrize("address", ["file:///x", "ext::sh -c date", "git://127.0.0.1:9/x"])
+def test_an_address_of_another_kind_is_not_fetched(
+    home: ControlHome, project: Path, address: str
+) -> None:
+    with pytest.raises((UsageError, NotFoundError)) as caught:
+        checked(home, contract_at(project), kit=address)
+    assert "can't be fetched" in str(caught.value) or "there is no kit" in str(caught.value)
 
 
 # Known faults G13

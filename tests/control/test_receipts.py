@@ -62,6 +62,18 @@ def test_a_signed_receipt_is_kept_with_its_checkpoint(
     assert (found.size, found.root) == (9, "cnJycnJycnJycnJycnJycnJycnJycnJycnJycnJycnI=")
 
 
+def test_a_receipt_that_is_kept_is_not_written_again(
+    home: ControlHome, rig: Rig, known: KnownRig, order: Order
+) -> None:
+    path = rig.answer(order.raw, "accepted")
+    collect(home, known)
+    kept = folder_of(home, known) / path.name
+    assert kept.read_bytes() == path.read_bytes()
+    before = kept.stat().st_ino
+    collect(home, known)
+    assert kept.stat().st_ino == before
+
+
 @pytest.mark.parametrize("how", ["other key", "other name", "other id", "other note", "truncated"])
 def test_a_receipt_that_can_not_be_believed_says_why_and_is_not_kept(
     home: ControlHome, rig: Rig, known: KnownRig, order: Order, how: str

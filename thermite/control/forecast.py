@@ -66,12 +66,21 @@ def expectations(rig: KnownRig, contract: Contract, cost: Forecast | None) -> li
         lines.append(
             "no held-out cells: gains are only shown on cells that the candidates can be tuned to"
         )
+    if contract.isolation in {"users", "users+namespaces"} and rig.isolation != "unknown":
+        lines += _too_little(contract.isolation, rig.isolation)
     if contract.isolation == "any":
         lines.append(
             f"isolation any: the rig's level, {rig.isolation}, is accepted, and every report says"
             " so"
         )
     return lines
+
+
+def _too_little(wanted: str, level: str) -> list[str]:
+    """Return that the rig will refuse, when its level is plainly below what is asked for."""
+    if set(wanted.split("+")) <= set(level.split("+")):
+        return []
+    return [f"this rig isolates with {level}, and the contract asks for {wanted}: it will refuse"]
 
 
 def _sight(rig: KnownRig) -> str:

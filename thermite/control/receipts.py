@@ -103,11 +103,12 @@ def collect(home: ControlHome, rig: KnownRig) -> list[KeptReceipt]:
             rolled back or forked.
     """
     kept = folder_of(home, rig)
-    found = {item.name: item for item in _read_all(kept, rig)}
-    for item in _read_all(rig.outbox, rig):
+    before = {item.name: (item, raw) for item, raw in _read_all(kept, rig)}
+    found = {name: item for name, (item, _) in before.items()}
+    for item, raw in _read_all(rig.outbox, rig):
         found[item.name] = item
-        if item.receipt is not None:
-            replace(kept / item.name, (rig.outbox / item.name).read_bytes())
+        if item.receipt is not None and before.get(item.name) != (item, raw):
+            replace(kept / item.name, raw)
     notes = [item.receipt.checkpoint for item in found.values() if item.receipt is not None]
     keep_checkpoints(home, rig, (note for note in notes if note is not None))
     return [found[name] for name in sorted(found)]
@@ -122,7 +123,7 @@ def read_receipt(path: Path, rig: KnownRig) -> KeptReceipt:
     found = _read(path, rig)
     if found is None:
         raise NotFoundError(f"there is no receipt {path}")
-    return found
+    return found[0]
 
 
 def receipt_for(rig: KnownRig, digest: Sha256) -> Receipt | None:
@@ -136,9 +137,10 @@ def receipt_for(rig: KnownRig, digest: Sha256) -> Receipt | None:
         raise UnreachableError(f"{rig.outbox} is not there: is the rig's folder mounted?")
     for outcome in (*_DECIDED, "waiting"):
         path = rig.outbox / f"{digest[:12]}.{outcome}.receipt.json"
-        item = _read(path, rig) if path.is_file() else None
-        if item is None:
+        found = _read(path, rig)
+        if found is None:
             continue
+        item, _ = found
         if item.receipt is None:
             raise RigChangedError(f"{path}: {item.problem}")
         if item.receipt.command.sha256 == digest:
@@ -208,7 +210,7 @@ def _keep_fork(home: ControlHome, rig: KnownRig, note: str, made: Checkpoint) ->
     )
 
 
-def _read_all(folder: Path, rig: KnownRig) -> list[KeptReceipt]:
+def _read_all(folder: Path, rig: KnownRig) -> list[tuple[KeptReceipt, bytes]]:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if _RECEIPT.fullmatch(entry.name))
     except OSError as error:
@@ -216,23 +218,23 @@ def _read_all(folder: Path, rig: KnownRig) -> list[KeptReceipt]:
     return [item for name in names[-MOST_FILES:] if (item := _read(folder / name, rig))]
 
 
-def _read(path: Path, rig: KnownRig) -> KeptReceipt | None:
-    """Return one receipt, verified; None when it has gone meanwhile."""
+def _read(path: Path, rig: KnownRig) -> tuple[KeptReceipt, bytes] | None:
+    """Return one receipt, verified, and its very bytes; None when there is none."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_COMMAND_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        return KeptReceipt(name=path.name, receipt=None, problem=str(error.strerror))
+        return KeptReceipt(name=path.name, receipt=None, problem=str(error.strerror)), b""
     try:
         receipt = open_receipt(raw, rig.public)
         _check(receipt, path.name)
         if receipt.checkpoint is not None:
             _check_note(receipt.checkpoint, rig)
     except (CommandError, LedgerError) as error:
-        return KeptReceipt(name=path.name, receipt=None, problem=str(error))
-    return KeptReceipt(name=path.name, receipt=receipt)
+        return KeptReceipt(name=path.name, receipt=None, problem=str(error)), raw
+    return KeptReceipt(name=path.name, receipt=receipt), raw
 
 
 def _check(receipt: Receipt, name: str) -> None:

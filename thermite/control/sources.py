@@ -18,6 +18,7 @@ from thermite.kit.git import GitError, git, is_repository, make_repository
 from thermite.kit.manifest import read_manifest
 from thermite.schema.ids import CommitId, is_commit_id, is_name
 from thermite.schema.kit import Kit
+from thermite.shipped import shipped
 
 MANIFEST: Final = "kit.json"
 MOST_MANIFEST: Final = 1 << 20
@@ -87,7 +88,7 @@ def project_source(where: Path, revision: str) -> Source:
 
 
 def kit_source(home: ControlHome, given: str, revision: str | None) -> KitSource:
-    """Return a kit by path, by address, or by the name under which control keeps it.
+    """Return a kit by path, by address, by the name it is kept under, or as it is shipped.
 
     Args:
         home: control's folder.
@@ -107,10 +108,7 @@ def kit_source(home: ControlHome, given: str, revision: str | None) -> KitSource
     if is_name(given) and is_repository(kept):
         at = Source(kept, resolve(kept, revision or NEWEST))
         return KitSource(at, manifest_at(at))
-    raise NotFoundError(
-        f"there is no kit {given!r}: it is no folder, and control keeps"
-        f" {', '.join(kept_kits(home)) or 'none'}: give a path, an address or one of these names"
-    )
+    return _kit_at_path(home, _shipped(home, given), revision)
 
 
 def kept_kits(home: ControlHome) -> list[str]:
@@ -165,6 +163,17 @@ def _manifest_of_folder(folder: Path) -> bytes:
         raise KitError(f"{folder} holds no plain file {MANIFEST}: a kit has it at its root")
     with path.open("rb") as file:
         return file.read(MOST_MANIFEST + 1)
+
+
+def _shipped(home: ControlHome, name: str) -> Path:
+    """Return the folder of a kit that comes with Thermite."""
+    try:
+        return shipped(f"kits/{name}")
+    except UsageError:
+        raise NotFoundError(
+            f"there is no kit {name!r}: it is no folder, none that comes with Thermite, and control"
+            f" keeps {', '.join(kept_kits(home)) or 'none'}: give a path, an address or a name"
+        ) from None
 
 
 def _fetched_kit(home: ControlHome, address: str, revision: str) -> KitSource:
