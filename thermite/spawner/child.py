@@ -140,8 +140,18 @@ def _limit(setup: Setup) -> None:
     if setup.processes is not None:
         _set_limit(resource.RLIMIT_NPROC, setup.processes, setup.processes)
     os.sched_setaffinity(0, setup.cpus)
+    _volunteer_for_oom()
+
+
+def _volunteer_for_oom() -> None:
+    """Let the kernel end this process before others when memory runs out.
+
+    A process that is not dumpable may not write its own file unless it is root.
+    """
+    linux.close_to_tracers(closed=False)
     with open("/proc/self/oom_score_adj", "wb") as adjustment:
         adjustment.write(b"%d" % _OOM_SCORE)
+    linux.close_to_tracers()
 
 
 def _set_limit(which: int, soft: int, hard: int) -> None:

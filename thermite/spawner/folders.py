@@ -123,7 +123,7 @@ def collect_outputs(ground: Ground, fields: Fields, fds: list[int]) -> Step[Repl
     confinement = Confinement(ground.level.landlock)
     if ground.level.landlock:
         confinement.allow_below((slot.folder or "",), READ)
-        confinement.allow_all_below((f"/proc/self/fd/{target}",))
+        confinement.allow_all_in(target)
         garb = Garb(garb.identity, garb.keep, garb.cpus, confinement)
     try:
         errand = Errand("collect", partial(collect, order), _COLLECT_S)

@@ -103,6 +103,10 @@ class Confinement:
         """Allow everything below each path."""
         self.allow_below(paths, _all_rights(self.version))
 
+    def allow_all_in(self, folder: int) -> None:
+        """Allow everything below an open folder."""
+        self._rules.append((os.dup(folder), _all_rights(self.version)))
+
     def close(self) -> None:
         """Close the descriptors of the rules."""
         for fd, _ in self._rules:

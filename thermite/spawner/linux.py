@@ -65,9 +65,9 @@ def become_subreaper() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def close_to_tracers() -> None:
+def close_to_tracers(*, closed: bool = True) -> None:
     """Make this process not dumpable: no other process of its user can trace or read it."""
-    _prctl(PR_SET_DUMPABLE, 0)
+    _prctl(PR_SET_DUMPABLE, int(not closed))
 
 
 def forbid_new_privileges() -> None:

@@ -4,12 +4,15 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from . import scan
 from .child import Setup
 from .ground import Ground, Slot
 from .landlock import DEVICES, Confinement
 from .vocabulary import Fields, RefusedError
+
+_MOST_LEVELS: Final = 128
 
 
 @dataclass
@@ -85,12 +88,32 @@ def _working_folder(slot: Slot, cwd: str | None) -> int:
     """Open the folder to run in: below the slot's work folder or a copy made for it."""
     path = cwd or slot.folder or ""
     fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    real = os.readlink(f"/proc/self/fd/{fd}")
-    allowed = [slot.folder, *slot.copies.values()]
-    if not any(one and (real == one or real.startswith(f"{one}/")) for one in allowed):
+    tops = [_identity_of(top) for top in (slot.folder, *slot.copies.values()) if top]
+    if not _is_below(fd, tops):
         os.close(fd)
         raise RefusedError(f"{path} is in no folder of slot {slot.name}")
     return fd
+
+
+def _identity_of(path: str) -> tuple[int, int]:
+    found = os.lstat(path)
+    return found.st_dev, found.st_ino
+
+
+def _is_below(fd: int, tops: list[tuple[int, int]]) -> bool:
+    """Climb from an open folder until one of `tops` is reached, by descriptor."""
+    here = os.dup(fd)
+    try:
+        for _ in range(_MOST_LEVELS):
+            found = os.fstat(here)
+            if (found.st_dev, found.st_ino) in tops:
+                return True
+            above = os.open("..", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            os.close(here)
+            here = above
+        return False
+    finally:
+        os.close(here)
 
 
 def _confine_files(ground: Ground, slot: Slot, fields: Fields, confinement: Confinement) -> None:
