@@ -15,12 +15,14 @@ class Subcommand(NamedTuple):
 
 
 COMMANDS: Final[dict[str, Subcommand]] = {
+    "init": Subcommand("thermite.cli.init", "a project and a contract to start from"),
     "keygen": Subcommand("thermite.cli.keygen", "make a key to sign with"),
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),
     "assign": Subcommand("thermite.cli.assign", "complete a contract, sign it, send it to a rig"),
     "receipts": Subcommand("thermite.cli.receipts", "what rigs answered"),
     "inbox": Subcommand("thermite.cli.inbox", "a rig's inbox by hand"),
+    "kit": Subcommand("thermite.cli.kit", "tools for the authors of kits"),
     "watch": Subcommand("thermite.cli.watch", "a rig's campaign as it runs"),
     "status": Subcommand("thermite.cli.status", "where a rig's campaigns stand"),
     "verdicts": Subcommand("thermite.cli.verdicts", "what the judge said of each attempt"),

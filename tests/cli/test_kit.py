@@ -1,0 +1,112 @@
+"""`thermite kit check` and `thermite init`, as an author types them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def thermite(*args: str, cwd: Path, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"] if path is None else path, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "thermite", *args],
+        cwd=cwd,
+        env=env | {"HOME": str(cwd)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("kit", ["demo-cpu", "smoke-cpu"])
+def test_kit_check_needs_no_git_and_says_that_all_is_well(kit: str, tmp_path: Path) -> None:
+    done = thermite("kit", "check", str(ROOT / "kits" / kit), "--json", cwd=tmp_path, path="")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"ok": True, "problems": []})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kit_check_names_every_problem_and_exits_4(tmp_path: Path) -> None:
+    (tmp_path / "kit.json").write_text('{"schema_version": 1, "name": "A"}')
+    done = thermite("kit", "check", str(tmp_path), "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["ok"], done.stderr) == (4, False, "")
+    assert [one.partition(":")[0] for one in found["problems"]] == [
+        "name", "target", "build", "cells", "run", "metrics", "check",
+    ]  # fmt: skip
+    shown = thermite("kit", "check", str(tmp_path), cwd=tmp_path)
+    assert shown.returncode == 4
+    assert shown.stdout.splitlines() == found["problems"]
+
+
+def test_kit_check_prints_warnings_and_goes_on(tmp_path: Path) -> None:
+    manifest = json.loads((ROOT / "kits/smoke-cpu/kit.json").read_text())
+    manifest |= {"target": "abacus", "build": {"command": ["true"], "outputs": ["a"]}}
+    manifest["check"]["command"] = ["true"]
+    (tmp_path / "kit.json").write_text(json.dumps(manifest))
+    done = thermite("kit", "check", str(tmp_path), "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["warnings"] == [
+        "target: this version has no driver for abacus, only for cpu and cuda-gpu"
+    ]
+
+
+def test_kit_check_of_no_folder_is_not_found(tmp_path: Path) -> None:
+    assert thermite("kit", "check", "nowhere", cwd=tmp_path).returncode == 3
+
+
+def test_a_bare_noun_lists(tmp_path: Path) -> None:
+    done = thermite("kit", "--json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"kits": []})
+
+
+def test_init_makes_a_repository_that_can_be_assigned(tmp_path: Path) -> None:
+    done = thermite("init", "work", "--example", "matmul", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    project = tmp_path / "work"
+    git = ["git", "-c", "safe.directory=*", "-C", str(project)]
+    said = subprocess.run([*git, "status", "--short"], capture_output=True, text=True, check=True)
+    assert said.stdout == ""
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    assert head.stdout.strip() == made["commit"]
+    assert sorted(one.name for one in project.iterdir()) == [
+        ".git", ".gitignore", "README.md", "contract.toml", "matmul.c", "proposals",
+    ]  # fmt: skip
+    base = ROOT / "kits/demo-cpu/candidates/base/matmul.c"
+    assert (project / "matmul.c").read_bytes() == base.read_bytes()
+    assert Path(made["kit"]) == ROOT / "kits/demo-cpu"
+
+
+def test_init_makes_the_same_commit_everywhere(tmp_path: Path) -> None:
+    made = [
+        json.loads(thermite("init", name, "--example", "matmul", "--json", cwd=tmp_path).stdout)
+        for name in ("one", "two")
+    ]
+    assert made[0]["commit"] == made[1]["commit"]
+
+
+def test_init_touches_no_folder_that_holds_something(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").write_text("mine")
+    done = thermite("init", "mine", "--example", "matmul", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not empty" in done.stderr
+    assert [one.name for one in (tmp_path / "mine").iterdir()] == ["file"]
+    assert thermite("init", "mine/file", "--example", "matmul", cwd=tmp_path).returncode == 2
+
+
+def test_the_example_s_contract_fits_its_kit() -> None:
+    from thermite.kit.fit import fit_problems
+    from thermite.kit.manifest import load_kit
+    from thermite.schema.contract import Contract
+    from thermite.schema.contract_text import read_toml_contract
+
+    contract = read_toml_contract((ROOT / "examples/matmul/contract.toml").read_bytes())
+    assert isinstance(contract, Contract)
+    assert fit_problems(load_kit(ROOT / "kits/demo-cpu"), contract, "cpu") == []

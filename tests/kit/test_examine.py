@@ -1,0 +1,88 @@
+# ruff: noqa: E501 (a row of the table is a line)
+"""A kit's folder as `kit check` sees it (D17, D18, K-107, K-108)."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.seed import GONE, bent
+from thermite.kit.examine import examine
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench/build.sh").write_text("")
+    (tmp_path / "check.mjs").write_text("")
+    return tmp_path
+
+
+def write(folder: Path, *changes: tuple[str, object]) -> None:
+    (folder / "kit.json").write_text(json.dumps(bent(*changes)))
+
+
+def test_a_whole_kit_has_neither_problem_nor_warning(folder: Path) -> None:
+    write(folder)
+    found = examine(folder)
+    assert (found.problems, found.warnings) == ([], [])
+    assert found.kit is not None
+
+
+@pytest.mark.parametrize("field", ["run", "build"])
+def test_D18_files_that_can_t_be_copied_are_problems(folder: Path, field: str) -> None:  # noqa: N802
+    (folder / "to").symlink_to("bench")
+    (folder / "bench/link").symlink_to("build.sh")
+    os.mkfifo(folder / "bench/pipe")
+    write(folder, (f"{field}/copy", ["bench", "nothing", "to", "to/build.sh", "check.mjs"]))
+    other = [] if field == "build" else [
+        "kit build.copy: not a regular file or directory: bench/link",
+        "kit build.copy: not a regular file or directory: bench/pipe",
+    ]  # fmt: skip
+    assert examine(folder).problems == [
+        *other,
+        f"kit {field}.copy: not a regular file or directory: bench/link",
+        f"kit {field}.copy: not a regular file or directory: bench/pipe",
+        f"kit {field}.copy: nothing is not in the kit",
+        f"kit {field}.copy: not a regular file or directory: to",
+        f"kit {field}.copy: not a regular file or directory: to/build.sh",
+    ]
+
+
+def test_a_folder_of_its_own_below_itself_is_no_endless_walk(folder: Path) -> None:
+    (folder / "bench/again").symlink_to("..")
+    write(folder)
+    assert examine(folder).problems == [
+        "kit build.copy: not a regular file or directory: bench/again"
+    ]
+
+
+def test_problems_of_the_manifest_come_before_files_are_looked_at(folder: Path) -> None:
+    write(folder, ("name", "A"), ("build/copy", ["nothing"]))
+    assert [one.partition(":")[0] for one in examine(folder).problems] == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param([("target", "rocm-gpu")], ["target: this version has no driver for rocm-gpu, only for cpu and cuda-gpu"], id="D17-target"),
+        pytest.param([("cells", {})], ["cells: there are none, so there is nothing to measure"], id="D17-no-cells"),
+        pytest.param([("run/command", ["{build}", "{foo:x}", "{Out}"])], ["run.command[1]: unknown placeholder {foo}"], id="D17-unknown-placeholder"),
+        pytest.param([("check/command", ["a", "{out:../x}"])], ["check.command[1]: placeholder {out:../x} leaves its folder"], id="D17-leaves"),
+        pytest.param([("run/command", ["sleep", "1"])], ["run.command: no {build} in it, so every candidate runs the same"], id="D17-without-build"),
+        pytest.param([("metrics/t", {"from": "time", "unit": "ms"})], ["metrics.t.unit: a time is in s, whatever its unit says ('ms')"], id="D17-unit"),
+        pytest.param([("cells/held/work", GONE)], ["metrics.flops_per_s.work: cell held has no work"], id="D17-no-work"),
+        pytest.param([("cells/held/work", 0)], ["metrics.flops_per_s.work: cell held has no usable (0) work"], id="D17-work-0"),
+        pytest.param([("cells/held/work", "7")], ["metrics.flops_per_s.work: cell held has no usable ('7') work"], id="D17-work-text"),
+        pytest.param([("cells/held/work", True)], ["metrics.flops_per_s.work: cell held has no usable (True) work"], id="D17-work-true"),
+        pytest.param([("check/command", ["a", "{kit:gone.py}"])], ["check.command: {kit:gone.py} is not in the kit"], id="check-is-not-there"),
+    ],
+)  # fmt: skip
+def test_what_is_legal_and_hardly_meant_is_a_warning(
+    folder: Path, changes: list[tuple[str, Any]], said: list[str]
+) -> None:
+    write(folder, *changes)
+    found = examine(folder)
+    assert (found.problems, found.warnings) == ([], said)

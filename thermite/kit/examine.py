@@ -1,0 +1,114 @@
+"""Look at a kit's folder as its author would: kit.json, and the files that it names.
+
+Needs no git and no rig. Problems keep a kit from ever measuring; warnings are for what
+is legal and probably not meant. Source: kit requirements D17 and D18.
+"""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from thermite.errors import KitError
+from thermite.kit.manifest import manifest_bytes, read_manifest
+from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
+from thermite.schema.kit import DRIVERS, Kit, RateMetric, TimeMetric
+
+MOST_FILES: Final = 49_999
+"""Most files and folders of one copied path: one below the disk rule (Kit manifest, Limits)."""
+
+
+class Examined(NamedTuple):
+    """What was found; kit: None when kit.json has problems."""
+
+    kit: Kit | None
+    problems: list[str]
+    warnings: list[str]
+
+
+def examine(folder: Path) -> Examined:
+    """Return everything that is wrong with a kit's folder, and what is doubtful."""
+    try:
+        found = read_manifest(manifest_bytes(folder))
+    except KitError as why:
+        return Examined(None, [str(why)], [])
+    if not isinstance(found, Kit):
+        return Examined(None, [str(one) for one in found], [])
+    problems = [
+        *copy_problems(folder, "build.copy", found.build.copy),
+        *copy_problems(folder, "run.copy", found.run.copy),
+    ]
+    return Examined(found, list(dict.fromkeys(problems)), list(warnings(found, folder)))
+
+
+def copy_problems(folder: Path, field: str, paths: list[str]) -> Iterator[str]:
+    """Yield what can't be copied: missing paths, links and special files, at any depth."""
+    for path in paths:
+        waiting = [path]
+        seen = 0
+        while waiting:
+            here = waiting.pop()
+            seen += 1
+            kind = _kind(folder, here)
+            if seen > MOST_FILES:
+                yield f"kit {field}: more than {MOST_FILES} files and folders in {path}"
+                break
+            if kind == "missing":
+                yield f"kit {field}: {here} is not in the kit"
+            elif kind == "other":
+                yield f"kit {field}: not a regular file or directory: {here}"
+            elif kind == "folder":
+                names = sorted((one.name for one in (folder / here).iterdir()), reverse=True)
+                waiting += [f"{here}/{name}" for name in names]
+
+
+def _kind(folder: Path, path: str) -> str:
+    """Return `missing`, `file`, `folder` or `other`; what lies behind a link is `other`."""
+    try:
+        mode = (folder / path).lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing"
+    if any((folder / parent).is_symlink() for parent in Path(path).parents):
+        return "other"
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+
+def warnings(kit: Kit, folder: Path) -> Iterator[str]:
+    """Yield what is legal and probably not meant."""
+    if kit.target not in DRIVERS:
+        known = " and ".join(sorted(DRIVERS))
+        yield f"target: this version has no driver for {kit.target}, only for {known}"
+    if not kit.cells:
+        yield "cells: there are none, so there is nothing to measure"
+    yield from _placeholder_warnings(kit)
+    yield from _metric_warnings(kit)
+    for one in placeholders(kit.check.command):
+        inside = one.name == "kit" and bool(one.below) and not leaves_its_folder(one.below)
+        if inside and not (folder / one.below).exists():
+            yield f"check.command: {one.written} is not in the kit"
+
+
+def _placeholder_warnings(kit: Kit) -> Iterator[str]:
+    for section, args in (("run", kit.run.command), ("check", kit.check.command)):
+        for at, arg in enumerate(args):
+            for one in placeholders([arg]):
+                place = f"{section}.command[{at}]"
+                if one.name not in NAMES:
+                    yield f"{place}: unknown placeholder {{{one.name}}}"
+                elif leaves_its_folder(one.below):
+                    yield f"{place}: placeholder {one.written} leaves its folder"
+    if all(one.name != "build" for one in placeholders(kit.run.command)):
+        yield "run.command: no {build} in it, so every candidate runs the same"
+
+
+def _metric_warnings(kit: Kit) -> Iterator[str]:
+    for name, metric in kit.metrics.items():
+        if isinstance(metric, TimeMetric) and metric.unit != "s":
+            yield f"metrics.{name}.unit: a time is in s, whatever its unit says ({metric.unit!r})"
+        if isinstance(metric, RateMetric):
+            for cell, parameters in kit.cells.items():
+                work = parameters.get(metric.work)
+                number = work if isinstance(work, int | float) and work is not True else 0
+                if number <= 0:
+                    said = "no" if work is None else f"no usable ({work!r})"
+                    yield f"metrics.{name}.work: cell {cell} has {said} {metric.work}"
