@@ -62,7 +62,8 @@ class Steps:
     def rig_argv(self) -> list[str]:
         """Return the command that serves the demo's rig."""
         public = self.key.with_suffix(".pub")
-        return thermite("rig", "serve", "--state", str(self.rig_state), "--trust", str(public))
+        where = ("--state", str(self.rig_state), "--trust", str(public), "--fallback")
+        return thermite("rig", "serve", *where)
 
     def order(self) -> None:
         """Make the rig known to control, and send it the signed order."""

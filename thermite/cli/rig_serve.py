@@ -25,10 +25,12 @@ MAX_TRUST_BYTES: Final = 1 << 16
 @click.option("--state", type=click.Path(path_type=Path), required=True, help="The rig's folder.")
 @click.option("--trust", type=click.Path(path_type=Path), help="Public lines to trust at first.")
 @click.option("--name", help="The rig's name, when there is no rig.toml yet.")
-@click.option("--fallback-stages", is_flag=True, help="Stages may lie under /var/tmp.")
+@click.option(
+    "--fallback", is_flag=True, help="Step down with a note where users can't reach their files."
+)
 @with_output
 def command(
-    output: Output, state: Path, trust: Path | None, name: str | None, *, fallback_stages: bool
+    output: Output, state: Path, trust: Path | None, name: str | None, *, fallback: bool
 ) -> None:
     """Serve a rig until it is told to end (SIGTERM); the process becomes the rig's spawner."""
     state = state.absolute()
@@ -38,7 +40,7 @@ def command(
     if trust is not None:
         env["THERMITE_FIRST_TRUST"] = first_trust(trust)
     output.progress(f"serving {settings.name} in {state}")
-    become(spawner_config(state, settings, fallback=fallback_stages), env)
+    become(spawner_config(state, settings, fallback=fallback), env)
 
 
 def make_state(state: Path) -> None:
