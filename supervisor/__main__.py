@@ -59,6 +59,7 @@ class Supervisor:
         """
         last = -SCAN_S
         try:
+            self._fetcher.tidy()
             self._desk.greet()
             while not self._stopping:
                 last = self._scan_when_due(last)
@@ -149,8 +150,7 @@ def _handed_over() -> tuple[Path, socket.socket, int]:
         raise UsageError(
             f"{error}: the spawner starts this process; run thermite rig serve"
         ) from error
-    owner = os.environ.get("THERMITE_PEER_UID")  # else the harness owns the inbox
-    return state, sock, int(owner) if owner else (state / "inbox").stat().st_uid
+    return state, sock, int(os.environ.get("THERMITE_PEER_UID") or os.getuid())
 
 
 def _settings(state: Path) -> RigSettings:

@@ -70,6 +70,11 @@ class Fetcher:
                 failed.append(FailedImport(import_=wanted.import_, message=short(str(error))))
         return files, failed
 
+    def tidy(self) -> None:
+        """Remove what a kill left of a fetch."""
+        for left in (self._inbox / "tmp").glob(".fetch-*"):
+            shutil.rmtree(left, ignore_errors=True)
+
     def stop(self) -> None:
         """End the fetch that runs, and start no other."""
         self._stopped = True

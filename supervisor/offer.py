@@ -39,12 +39,17 @@ from thermite.schema.offer import (
 _FIRST_N: Final = 1 << 20  # numbers of one process; the random part keeps processes apart
 
 
+OPEN_S: Final = 3600.0
+"""An offer is given up after that, s: its answer was lost, since no import takes as long."""
+
+
 @dataclass
 class Open:
     """An offer that the harness has not answered yet; digest: None for a refusal."""
 
     mark: Mark
     digest: str | None
+    since_s: float
 
 
 class Desk:
@@ -81,6 +86,8 @@ class Desk:
         present = set(marks)
         self._done &= present
         self._settling.keep(present)
+        oldest = time.monotonic() - OPEN_S
+        self._open = {n: one for n, one in self._open.items() if one.since_s > oldest}
         self._later = {mark: at for mark, at in self._later.items() if mark in present}
         self._queue = deque(mark for mark in marks if self._is_due(mark))
         self._fill()
@@ -107,8 +114,8 @@ class Desk:
 
     def fetched(self, ready: Ready) -> None:
         """Tell the harness how the fetching for one of its offers went."""
-        if ready.n in self._open:
-            self._peer.send(ready)
+        if ready.n in self._open and not self._peer.send(ready):
+            del self._open[ready.n]  # it is offered again, and what was fetched lies there
 
     def _is_due(self, mark: Mark) -> bool:
         if mark in self._done or any(offer.mark == mark for offer in self._open.values()):
@@ -171,7 +178,7 @@ class Desk:
 
     def _sent(self, n: int, mark: Mark, digest: str | None, *, sent: bool) -> bool:
         if sent:
-            self._open[n] = Open(mark, digest)
+            self._open[n] = Open(mark, digest, time.monotonic())
         return sent
 
     def _take_number(self) -> int:

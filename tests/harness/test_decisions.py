@@ -428,6 +428,27 @@ def test_an_unavailable_ledger_leaves_the_file_and_ends_the_process(live: Live) 
     assert path.exists()
 
 
+def test_an_outbox_that_refuses_holds_up_no_decision(live: Live, knock: Knock) -> None:
+    aside = live.folder.outbox.rename(live.state / "aside")
+    answer = knock.accepted(live.orders.command())
+    assert live.types() == ["command_accepted"]
+    aside.rename(live.folder.outbox)
+    until((live.folder.outbox / (answer.receipt or "")).exists, "the receipt")
+    assert live.receipt(answer.receipt).event_seq == 4
+    assert live.faults == []
+
+
+def test_an_order_that_cannot_be_kept_waits(live: Live, knock: Knock) -> None:
+    aside = live.folder.blobs.rename(live.state / "aside")
+    raw = live.orders.command()
+    path = live.orders.drop(raw)
+    assert knock.waits(raw, path).code == "rig_trouble"
+    assert live.types() == []
+    aside.rename(live.folder.blobs)
+    answer = knock.offer(raw, path)
+    assert getattr(answer, "outcome", None) == "accepted"
+
+
 def test_done_and_refused_keep_to_their_cap(tmp_path: Path) -> None:
     shelf = tmp_path / "refused"
     shelf.mkdir()

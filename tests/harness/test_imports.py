@@ -14,8 +14,10 @@ import pytest
 from tests.harness.goods import ENV, Goods, commit, git, sha256
 from tests.harness.live import COIN, Knock, Live
 from tests.orders import at
+from thermite.harness.book import Draft
 from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.bundle import has_commit
+from thermite.schema.event import AssignmentEnded
 from thermite.schema.ids import CommitId
 from thermite.schema.offer import FailedImport, FetchedFile, Ready, Wait
 
@@ -453,6 +455,49 @@ def test_a_model_file_is_kept_by_its_digest(
     assert kept.read_bytes() == model
     assert kept.stat().st_mode & 0o777 == 0o444
     assert [event.kind for event in staged.events("import_completed")][-1] == "model_file"
+
+
+def test_the_end_of_an_assignment_has_its_receipt(
+    staged: Live, import_knock: Knock, goods: Goods
+) -> None:
+    goods.pack()
+    answer = import_knock.accepted(goods.command())
+    about = staged.receipt(answer.receipt).assignment or ""
+    end = AssignmentEnded(
+        reason="attempts", champion=None, gain=None, interval=None, order_seed="ab" * 32
+    )
+    staged.book.append(Draft(end, assignment=about))
+    staged.door.ended(about)
+    name = (answer.receipt or "").replace("accepted", "finished")
+    receipt = staged.receipt(name)
+    assert (receipt.outcome, receipt.message, receipt.assignment) == (
+        "finished",
+        "attempts",
+        about,
+    )
+    orders = staged.orders
+    assert (
+        import_knock.refused(orders.command("pause_campaign", {"assignment": about})).code
+        == "wrong_state"
+    )
+    kept = (staged.folder.outbox / name).read_bytes()
+    (staged.folder.outbox / name).unlink()
+    staged.reopen()
+    staged.open()
+    assert (staged.folder.outbox / name).read_bytes() == kept
+
+
+def test_a_kill_before_bundles_are_removed_leaves_none(
+    staged: Live, import_knock: Knock, goods: Goods
+) -> None:
+    goods.pack()
+    raw = goods.command()
+    import_knock.accepted(raw)
+    for what in ("kit", "project"):
+        goods.bundle(what)
+    assert len(staged.files("new")) == 2
+    assert import_knock.decided(raw).outcome == "duplicate"
+    assert staged.files("new") == []
 
 
 def test_a_life_of_orders_about_one_assignment(

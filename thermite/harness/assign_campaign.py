@@ -152,9 +152,8 @@ def is_enough(asked: WantedIsolation, probe: IsolationProbe | None) -> bool:
 
 def is_protected(probe: IsolationProbe) -> bool:
     """Return whether canaries proved that no stage or worker reads kit, ledger or keys."""
-    return bool(probe.canaries) and all(
-        result == "blocked" for name, result in probe.canaries.items() if "read" in name
-    )
+    reads = [result for name, result in probe.canaries.items() if "read" in name]
+    return bool(reads) and all(result == "blocked" for result in reads)
 
 
 def _check_isolation(asked: WantedIsolation, probe: IsolationProbe | None) -> None:

@@ -17,7 +17,7 @@ from thermite.command.envelope import digest, read_envelope
 from thermite.command.keyring import Keyring
 from thermite.command.payload import read_payload
 from thermite.command.verify import Command
-from thermite.errors import CommandError
+from thermite.errors import CommandError, InfrastructureError
 from thermite.harness import clock
 from thermite.harness.blobs import keep_blob
 from thermite.harness.book import Book, Draft
@@ -81,9 +81,13 @@ class Clerk:
 
         Raises:
             CommandError: another command has come between.
+            InfrastructureError: the disk refuses the envelope; nothing has happened.
             LedgerError: the ledger can't take it; the file stays.
         """
-        keep_blob(self._blobs, command.digest, command.raw)
+        try:
+            keep_blob(self._blobs, command.digest, command.raw)
+        except OSError as error:
+            raise InfrastructureError(f"the order can't be kept: {error.strerror}") from error
         with self.book.lock:
             again = self.judge(command, case.now)
             if isinstance(again, Duplicate):

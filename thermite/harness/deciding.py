@@ -160,6 +160,8 @@ class Deciding:
                 self._put_off(case, command, PutOff(error, command.not_before - SKEW))
             else:
                 self._refuse(case, error, _owed(command))
+        except InfrastructureError as error:
+            self._in_trouble(case, command, error, case.now)
 
     def _refuse(self, case: Case, error: CommandError, owed: Owed | None) -> None:
         self._open.pop(case.n, None)
@@ -180,6 +182,9 @@ class Deciding:
             done = self._clerk.commit(case, command, drafts)
         except CommandError as error:
             self._refuse(case, error, _owed(command))
+            return
+        except InfrastructureError as error:
+            self._in_trouble(case, command, error, clock.now())
             return
         self._open.pop(case.n, None)
         self._imports.remove(one.body.imports)
@@ -204,14 +209,17 @@ class Deciding:
                 else:
                     self._missing(one, step)
             case InfrastructureError():
-                self._in_trouble(one, CommandError("rig_trouble", str(error)), now)
+                self._in_trouble(one.case, one.command, error, now)
 
-    def _in_trouble(self, one: Assigning, trouble: CommandError, now: datetime) -> None:
+    def _in_trouble(
+        self, case: Case, command: Command, error: InfrastructureError, now: datetime
+    ) -> None:
         """Wait while the rig can't do it, as long as the command is valid."""
-        if now >= one.command.expires_at:
-            self._refuse(one.case, trouble, _owed(one.command))
+        trouble = CommandError("rig_trouble", str(error))
+        if now >= command.expires_at:
+            self._refuse(case, trouble, _owed(command))
         else:
-            self._put_off(one.case, one.command, PutOff(trouble, now + TROUBLE))
+            self._put_off(case, command, PutOff(trouble, now + TROUBLE))
 
     def _missing(self, one: Assigning, step: Fetch | PutOff) -> None:
         if isinstance(step, PutOff):

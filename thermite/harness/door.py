@@ -129,6 +129,7 @@ class Door:
                     case = result.assigning.case
                     self._guarded(case, partial(self._deciding.imported, result))
                 self._clerk.tell_suppressed()
+                self._outbox.retry()
                 self._flush()
             self._clerk.tell_suppressed(ending=True)
         except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
@@ -224,7 +225,6 @@ def _case(message: Offer | Refuse, size: int) -> Case:
     return Case(message.n, which, message.sha256, size, clock.now())
 
 
-def _supervisor_uid() -> int | None:
-    """Return the supervisor's uid as the spawner gave it; None takes the first sender's."""
-    given = os.environ.get("THERMITE_PEER_UID")
-    return int(given) if given else None
+def _supervisor_uid() -> int:
+    """Return the supervisor's uid as the spawner gave it; one's own where there is only one."""
+    return int(os.environ.get("THERMITE_PEER_UID") or os.getuid())

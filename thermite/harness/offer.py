@@ -48,8 +48,8 @@ class Heard(NamedTuple):
 class Offers:
     """Hears offers and answers them, without ever waiting for the supervisor."""
 
-    def __init__(self, sock: socket.socket, uid: int | None) -> None:
-        """Take the socket; uid: the user whose messages count, None for the first one's."""
+    def __init__(self, sock: socket.socket, uid: int) -> None:
+        """Take the socket; uid: the user whose messages count."""
         self.sock = sock
         self._uid = uid
         sock.settimeout(0)
@@ -98,9 +98,7 @@ class Offers:
             return
 
     def _read(self, raw: bytes, uid: int | None, descriptors: list[int], flags: int) -> Heard:
-        if self._uid is None:
-            self._uid = uid
-        if uid is None or uid != self._uid:
+        if uid != self._uid:
             raise NotAMessageError(f"it comes from uid {uid}, and the supervisor is {self._uid}")
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(descriptors) > 1:
             raise NotAMessageError("it is cut short, or more than one file came with it")

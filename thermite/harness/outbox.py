@@ -9,6 +9,7 @@ Source: ledger and signing, 3.10.
 import contextlib
 import os
 import secrets
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -78,6 +79,7 @@ class Outbox:
         self._lock = threading.Lock()
         self._seq = 0
         self._assigned: dict[str, About] = {}
+        self._is_behind = False
 
     def start(self) -> None:
         """Remove what only a running process means, and write what is missing."""
@@ -88,8 +90,11 @@ class Outbox:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Write the receipts of all events since the last call, and the newest checkpoint."""
-        with self._lock:
+        """Write the receipts of all events since the last call, and the newest checkpoint.
+
+        A disk that refuses keeps nobody from deciding: it is said, and tried again later.
+        """
+        with self._lock, self._said_when_refused():
             wrote = False
             for row in recorded(self._folder.ledger, after=self._seq):
                 for about, answer in self._answers(row):
@@ -99,6 +104,11 @@ class Outbox:
             wrote |= self._put(NEWEST, note)
             if wrote:
                 self._sync()
+
+    def retry(self) -> None:
+        """Write what the disk has refused before, if anything."""
+        if self._is_behind:
+            self.catch_up()
 
     def name_of(self, digest: str, outcome: Outcome) -> str:
         """Return the file name of a command's receipt."""
@@ -116,21 +126,21 @@ class Outbox:
         about = About(digest, command_id)
         answer = Answer("waiting", code=code, message=short(message))
         path = self._folder.outbox / self.name_of(digest, "waiting")
-        with self._lock:
-            if self._says(path, code):
-                return
-            self._write(path.name, about, answer)
+        with self._lock, self._said_when_refused():
+            if not self._says(path, code):
+                self._write(path.name, about, answer)
 
     def end_wait(self, digest: str) -> None:
         """Remove the word that a command waits: it is decided."""
-        (self._folder.outbox / self.name_of(digest, "waiting")).unlink(missing_ok=True)
+        with self._said_when_refused():
+            (self._folder.outbox / self.name_of(digest, "waiting")).unlink(missing_ok=True)
 
     def refuse_unrecorded(
         self, digest: Sha256, command_id: str | None, code: str, message: str
     ) -> None:
         """Answer a refusal that was too many for the ledger (Floods): no event stands for it."""
         answer = Answer("refused", code=code, message=short(message))
-        with self._lock:
+        with self._lock, self._said_when_refused():
             self._write(self.name_of(digest, "refused"), About(digest, command_id), answer)
 
     def write_card(self, card: RigCard) -> None:
@@ -138,6 +148,18 @@ class Outbox:
         with self._lock:
             self._put(CARD, seal_rig_card(card, self._key))
             self._sync()
+
+    @contextlib.contextmanager
+    def _said_when_refused(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._is_behind:
+                said = f"the outbox can't be written to ({error.strerror}): it is tried again"
+                sys.stderr.write(f"harness: {said}\n")
+            self._is_behind = True
+        else:
+            self._is_behind = False
 
     def _answers(self, row: Recorded) -> Iterator[tuple[About, Answer]]:
         """Give what one event answers: a pure function of the event and the kept envelope."""
@@ -235,10 +257,14 @@ class Outbox:
                 return False
         half = self._folder.outbox / f".half-{secrets.token_hex(6)}"
         descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, _MODE)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, _MODE)
-            file.write(raw)
-        half.rename(path)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, _MODE)
+                file.write(raw)
+            half.rename(path)
+        except OSError:
+            half.unlink(missing_ok=True)
+            raise
         return True
 
     def _sync(self) -> None:
