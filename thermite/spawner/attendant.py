@@ -1,12 +1,14 @@
-"""The fork beside a running stage: pumps its output, samples memory and disk.
+"""The fork beside a slot's stages: pumps their output, samples memory and disk.
 
-Source: Kit manifest, Limits; isolation, 4.1 (attendant) and rows 11 to 14 and 19. It says
-one letter per limit that is crossed, and writes the tails when its control pipe ends.
+One for each slot, kept from stage to stage, so that none has to wait for a fork. Source:
+Kit manifest, Limits; isolation, 4.1 (attendant) and rows 11 to 14 and 19.
 """
 
 import errno
+import json
 import os
 import select
+import socket
 import stat
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +19,10 @@ from . import scan
 from .tree import FOLDER
 
 OVER: Final = {b"m": "memory", b"d": "disk"}
+END: Final = b"end"
+DONE: Final = b"done"
+_MOST_MESSAGE: Final = 4096
+_MOST_FDS: Final = 8
 
 _MEMORY_EVERY_S: Final = 0.1
 _DISK_EVERY_S: Final = 0.5
@@ -49,39 +55,57 @@ class OverError(Exception):
     """A folder holds more than it may."""
 
 
-def attend(watch: Watch, fds: Sequence[int], say: Callable[[bytes], None]) -> None:
-    """Pump and sample until the control pipe ends.
+def attend_for_ever(fds: Sequence[int], _say: Callable[[bytes], None]) -> None:
+    """Serve one slot: a stage after the other, as the line from the spawner says.
 
-    fds: folder, control, then for each stream its pipe and the memory file for its tail.
+    A message holds a watch, with the descriptors beside it: the folder, then for each
+    stream its pipe and the memory file for its tail. `END` ends that stage's job, `DONE`
+    answers it; between them a letter says that a limit was crossed.
     """
-    folder, control = fds[0], fds[1]
-    tails = [Tail(fds[i], fds[i + 1], watch.keep_bytes) for i in range(2, len(fds), 2)]
+    line = socket.socket(fileno=fds[0])
+    while True:
+        raw, given, _, _ = socket.recv_fds(line, _MOST_MESSAGE, _MOST_FDS)
+        if not raw:
+            return
+        if raw == END:
+            continue
+        try:
+            _attend(Watch(**json.loads(raw)), given, line)
+        finally:
+            for fd in given:
+                os.close(fd)
+        line.send(DONE)
+
+
+def _attend(watch: Watch, fds: Sequence[int], line: socket.socket) -> None:
+    tails = [Tail(fds[i], fds[i + 1], watch.keep_bytes) for i in range(1, len(fds), 2)]
     poll = select.poll()
-    poll.register(control, select.POLLIN)
+    poll.register(line, select.POLLIN)
     for tail in tails:
         os.set_blocking(tail.pipe, False)
         poll.register(tail.pipe, select.POLLIN)
-    samplers = _samplers(watch, folder)
+    samplers = _samplers(watch, fds[0])
     ended = False
     while not ended:
         wait_s = min((one.due for one in samplers), default=time.monotonic() + 1) - time.monotonic()
         for fd, _ in poll.poll(max(0.0, wait_s) * 1000):
-            if fd == control:
+            if fd == line.fileno():
                 ended = True
+                line.recv(_MOST_MESSAGE)
             elif not next(tail for tail in tails if tail.pipe == fd).pump(1):
                 poll.unregister(fd)
         if sum(tail.total for tail in tails) > _MOST_OUTPUT:
-            _say_once(say, b"d", samplers)
+            _say_once(line, b"d", samplers)
         for one in samplers:
             if one.due <= time.monotonic() and one.crossed():
-                _say_once(say, one.letter, samplers)
+                _say_once(line, one.letter, samplers)
     for tail in tails:
         tail.pump(None)
         tail.write()
 
 
-def _say_once(say: Callable[[bytes], None], letter: bytes, samplers: "list[Sampler]") -> None:
-    say(letter)
+def _say_once(line: socket.socket, letter: bytes, samplers: "list[Sampler]") -> None:
+    line.send(letter)
     samplers.clear()
 
 

@@ -16,6 +16,7 @@ from .settings import Settings
 from .shared import SharedFolders
 from .uids import Leases
 from .vocabulary import RefusedError
+from .watching import Attendant
 
 BLOCK_SLOTS: Final = ("run", "check", "interactor")
 """Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
@@ -46,6 +47,7 @@ class Slot:
     live: Live | None = None
     busy: bool = False
     quarantined: str | None = None
+    attendant: Attendant | None = None
     copies: dict[str, str] = field(default_factory=dict)
 
     @property

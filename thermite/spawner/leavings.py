@@ -1,7 +1,8 @@
 """What a stage leaves outside its work folder: files in shared folders, SysV segments.
 
-The shared folders are those that anybody may write in; they are looked for at the start and
-again whenever one changes. Nothing is removed with privileges: a fork with the slot's own
+The shared folders are those that anybody may write in. All are looked for at the first stage
+and then once a minute; between, those that are known and have changed are looked into, with
+the folders directly in them. Nothing is removed with privileges: a fork with the slot's own
 uid does it. POSIX queues can't be made (RLIMIT_MSGQUEUE 0) and keyrings are refused, so
 neither is left. Source: isolation, finding 12 and row 24.
 """
@@ -39,36 +40,45 @@ def sweep_leavings(ground: Ground, slot: Slot) -> Step[int]:
     if slot.identity is None:
         return 0
     uid = slot.identity.uid
-    if not ground.shared.have_moved() and not any(_segments(uid)):
+    around = ground.shared.is_look_due
+    moved = ground.shared.moved()
+    if not around and not moved and not any(_segments(uid)):
         return 0
-    one = ground.adopt(fork(partial(_sweep, uid), [], ground.garb(slot)))
+    duty = partial(_sweep, uid, None if around else moved)
+    one = ground.adopt(fork(duty, [], ground.garb(slot)))
     in_time = yield from finished(one, time.monotonic() + _SWEEP_S)
     ground.children.discard(one.pid)
     problem = trouble(one)
     if not in_time or problem is not None:
         raise RefusedError(f"isolation: what {slot.word} left could not be swept: {problem}")
     count, *folders = one.said.decode("utf-8", "surrogateescape").split("\0")
-    ground.shared.note(folders)
+    ground.shared.note(folders, looked_around=around)
     return int(count)
 
 
-def _sweep(uid: int, _fds: Sequence[int], say: Callable[[bytes], None]) -> None:
-    """Remove everything of `uid` in shared folders; say the count, then the folders."""
+def _sweep(
+    uid: int, moved: Sequence[str] | None, _fds: Sequence[int], say: Callable[[bytes], None]
+) -> None:
+    """Remove everything of `uid` in shared folders; say the count, then the folders.
+
+    moved: the folders that have changed; None: look for shared folders everywhere.
+    """
     gone = sum(_remove_segment(kind, number) for kind, number in _segments(uid))
     folders: list[str] = []
-    for path, owned in _shared(uid):
+    tops = [os.path.realpath(top) for top in _TOPS] if moved is None else moved
+    for path, owned in _shared(uid, tops, _MOST_LEVELS if moved is None else 1):
         gone += _remove_owned(path, owned)
         folders.append(path)
     text = "\0".join([str(gone), *folders])
     say(text.encode("utf-8", "surrogateescape"))
 
 
-def _shared(uid: int) -> Iterator[tuple[str, list[str]]]:
-    """Return folders of others that this process may enter, with the names it owns there.
+def _shared(uid: int, tops: Sequence[str], most_levels: int) -> Iterator[tuple[str, list[str]]]:
+    """Return folders of others in which this process may write, with the names it owns there.
 
-    Only those that anybody may write in are kept, and those on the way to them.
+    At most so many levels below the tops; its own folders are names, and not gone into.
     """
-    stack = [(os.path.realpath(top), 0) for top in _TOPS]
+    stack = [(top, 0) for top in tops]
     seen: set[tuple[int, int]] = set()
     while stack and len(seen) < _MOST_FOLDERS:
         path, level = stack.pop()
@@ -84,7 +94,7 @@ def _shared(uid: int) -> Iterator[tuple[str, list[str]]]:
         owned = [name for name, one in entries if one.st_uid == uid]
         if owned or os.access(path, os.W_OK):
             yield path, owned
-        if level < _MOST_LEVELS:
+        if level < most_levels:
             stack.extend(
                 (f"{path.rstrip('/')}/{name}", level + 1)
                 for name, one in entries

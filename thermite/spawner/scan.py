@@ -4,7 +4,6 @@ A process that ends while it is read is not there; every other error is an error
 """
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,23 +54,37 @@ def uids_of(pid: int) -> tuple[str, tuple[int, ...]] | None:
     return state, ids
 
 
-def living(uid: int, besides: Iterable[int] = ()) -> list[int]:
-    """Return the processes whose real, effective or saved uid is `uid`; zombies are not live."""
-    passed_over = set(besides)
+def owned(uid: int) -> list[int]:
+    """Return the processes with effective uid `uid`, zombies too: four times as fast.
+
+    The owner of /proc/<pid> is the effective uid whatever the process does (the kernel's
+    task_dump_owner). All ids of a stage's process are the slot's: it starts with those, and
+    without a capability and under no_new_privs it can get no other.
+    """
     found = []
     for pid in pids():
-        if pid in passed_over:
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == uid:
+                found.append(pid)
+        except _GONE:
             continue
+    return found
+
+
+def living(uid: int) -> list[int]:
+    """Return the live processes of a slot's uid; zombies are not live."""
+    found = []
+    for pid in owned(uid):
         seen = uids_of(pid)
-        if seen is not None and uid in seen[1][:3] and seen[0] not in "ZX":
+        if seen is not None and uid in seen[1] and seen[0] not in "ZX":
             found.append(pid)
     return found
 
 
-def moving(uid: int, besides: Iterable[int] = ()) -> list[int]:
+def moving(uid: int) -> list[int]:
     """Return the live processes of `uid` that do not stand still (state T or t)."""
     still = []
-    for pid in living(uid, besides):
+    for pid in living(uid):
         seen = uids_of(pid)
         if seen is not None and seen[0] not in "TtZX":
             still.append(pid)

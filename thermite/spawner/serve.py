@@ -42,6 +42,7 @@ def main(argv: list[str]) -> int:
     serve = _serve_children if settings.children else _serve_client
     ground.loop.start(end_strays_for_ever(ground))
     gc.collect()
+    gc.disable()  # nothing here makes cycles that grow; a collection would touch every page
     gc.freeze()  # a fork then copies fewer pages
     failure = serve(ground, blocks)
     leave_places(ground)

@@ -1,31 +1,42 @@
-"""The folders that anybody may write in, and whether one of them has changed."""
+"""The folders that anybody may write in, and which of them have changed."""
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 _SETTLED_NS: Final = 50_000_000
 """A folder's time moves with the kernel's tick: one so young may have changed once more."""
+_LOOK_AROUND_S: Final = 60.0
 
 
 class SharedFolders:
-    """The folders that a stage could have written in, with their times."""
+    """The shared folders that are known, each with its time when it was last looked at."""
 
     def __init__(self) -> None:
         self._times: dict[str, tuple[int, int]] = {}
+        self._next_look = 0.0
 
-    def note(self, paths: Sequence[str]) -> None:
-        """Take in the folders that the last look has found."""
+    @property
+    def is_look_due(self) -> bool:
+        """Whether the whole machine should be searched for such folders again."""
+        return time.monotonic() >= self._next_look
+
+    def note(self, paths: Iterable[str], *, looked_around: bool) -> None:
+        """Take in folders that a fork has just looked at."""
         now = time.time_ns()
-        self._times = {path: (_changed(path), now) for path in paths}
+        if looked_around:
+            self._times.clear()
+            self._next_look = time.monotonic() + _LOOK_AROUND_S
+        self._times |= {path: (_changed(path), now) for path in paths}
 
-    def have_moved(self) -> bool:
-        """Whether any of them may have changed since they were noted."""
-        return not self._times or any(
-            _changed(path) != moment or noted - moment < _SETTLED_NS
+    def moved(self) -> list[str]:
+        """Return those that may have changed since they were looked at."""
+        return [
+            path
             for path, (moment, noted) in self._times.items()
-        )
+            if _changed(path) != moment or noted - moment < _SETTLED_NS
+        ]
 
 
 def _changed(path: str) -> int:

@@ -5,26 +5,24 @@ import os
 import signal
 import time
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 from . import clock
-from .attendant import OVER, Watch, attend
+from .attendant import Watch
 from .child import FAILED, NOT_EXECUTED, OUR_EXEC_ERRORS, READY, fork_stage
 from .ending import Proof, end_main, end_slot
-from .fork import Fork, finished, fork, trouble
 from .ground import Ground, Live, Slot
 from .leavings import sweep_leavings
 from .linux import raw_ns
 from .loop import Step, Until
 from .preparing import Streams, setup_of
 from .vocabulary import Fields, RefusedError
+from .watching import Attendant
 
 Reply = tuple[dict[str, Any], list[int]]
 """A reply's fields, and the descriptors that go with it."""
 
 _SETUP_S: Final = 30.0
-_DRAIN_S: Final = 15.0
 _KIB: Final = 1024
 _MOST_KEPT: Final = 1 << 20
 _MILLISECOND_NS: Final = 1_000_000
@@ -84,20 +82,22 @@ class Course:
     def run(self) -> Step[Reply]:
         """Fork the stage and its attendant, let it go, and end it whatever happens."""
         live, status, go = self._forked()
-        control, control_end = os.pipe2(os.O_CLOEXEC)
-        attendant = self._attendant(live, control)
-        os.close(control)
+        attendant = self._attendant(live)
         self._streams.close_pipes(0)
         try:
             yield from self._begin(live, status, go)
             yield from self._watched(live, attendant)
         finally:
             proof = yield from self._end(live)
-            os.close(control_end)
-            yield from finished(attendant, time.monotonic() + _DRAIN_S)
-            self._ground.children.discard(attendant.pid)
+            problem = yield from attendant.finish()
+            if problem is not None:
+                self._slot.attendant = None
+                self._ground.children.discard(attendant.fork.pid)
+        if problem is not None:
+            raise RefusedError(f"the attendant failed: {problem}")
         self._read_exec_error(status)
-        self._take_late_limit(attendant)
+        if self._outcome.killed is None:
+            self._outcome.killed = attendant.over  # crossed in the stage's last moment
         proof = replace(proof, swept=(yield from sweep_leavings(self._ground, self._slot)))
         return self._reply(proof)
 
@@ -119,19 +119,21 @@ class Course:
         self._slot.live = live
         return live, status, go
 
-    def _attendant(self, live: Live, control: int) -> Fork:
-        identity = self._slot.identity
+    def _attendant(self, live: Live) -> Attendant:
+        slot, limits = self._slot, self._limits
         watch = Watch(
-            uid=None if identity is None else identity.uid,
+            uid=None if slot.identity is None else slot.identity.uid,
             main=live.main,
             spawner=os.getpid(),
-            rss_mib=self._limits["rss_mib"],
-            disk_mib=self._limits["disk_mib"],
-            keep_bytes=min(self._limits["output_kib"] * _KIB, _MOST_KEPT),
+            rss_mib=limits["rss_mib"],
+            disk_mib=limits["disk_mib"],
+            keep_bytes=min(limits["output_kib"] * _KIB, _MOST_KEPT),
         )
-        fds = [self._slot.folder_fd, control, *self._streams.for_attendant]
-        garb = self._ground.garb(None)
-        return self._ground.adopt(fork(partial(attend, watch), fds, garb))
+        if slot.attendant is None:
+            slot.attendant = Attendant(self._ground.garb(None))
+            self._ground.adopt(slot.attendant.fork)
+        slot.attendant.begin(watch, [slot.folder_fd, *self._streams.for_attendant])
+        return slot.attendant
 
     def _begin(self, live: Live, status: int, go: int) -> Step[None]:
         """Wait until the child is ready, then stamp and let it go.
@@ -159,21 +161,18 @@ class Course:
     def _counters(self) -> clock.Counters:
         return clock.counters(min(self._cpus) if self._fields["timed"] else None)
 
-    def _watched(self, live: Live, attendant: Fork) -> Step[None]:
+    def _watched(self, live: Live, attendant: Attendant) -> Step[None]:
         """Wait for the main process's end or for the first limit."""
-        heard = {attendant.said_fd}
         while not self._outcome.t1:
+            heard = () if attendant.is_gone else (attendant.fd,)
             ready = yield Until((live.pidfd, *heard), live.deadline)
             stamp = self._ground.loop.stamp
             if live.pidfd in ready:
                 self._outcome.t1 = stamp
-            elif attendant.said_fd in ready:
-                letter = os.read(attendant.said_fd, 1)
-                attendant.said += letter
-                if letter not in OVER:
-                    heard.clear()  # it has left; what went wrong is told at the stage's end
-                    continue
-                self._outcome.killed, self._outcome.t1 = OVER[letter], stamp
+            elif attendant.fd in ready:
+                attendant.hear()
+                if attendant.over is not None:
+                    self._outcome.killed, self._outcome.t1 = attendant.over, stamp
             elif live.to_kill:
                 self._outcome.t1 = stamp
             elif live.deadline is not None and time.monotonic() >= live.deadline:
@@ -201,14 +200,6 @@ class Course:
         said = os.read(status, 64)
         if said.startswith(NOT_EXECUTED):
             self._outcome.exec_error = int(said[len(NOT_EXECUTED) :])
-
-    def _take_late_limit(self, attendant: Fork) -> None:
-        """Take in a limit that was crossed in the stage's last moment."""
-        problem = trouble(attendant)
-        if problem is not None:
-            raise RefusedError(f"the attendant failed: {problem}")
-        if self._outcome.killed is None:
-            self._outcome.killed = OVER.get(attendant.said[:1])
 
     def _reply(self, proof: Proof) -> Reply:
         outcome, slot = self._outcome, self._slot

@@ -1,0 +1,99 @@
+"""A run through the spawner beside a bare posix_spawn of the same program.
+
+The whole round trip of a stage (asked, set up, executed, ended, proven gone, answered) with
+the harness small and at 1 GiB, at the level that this machine gives. Aim: at most 3 ms more
+than the bare spawn, as a median, and no more of it with the large harness. All are
+measured in turn, so that whatever else the machine does meets all; sums are taken round by
+round. The last lines show what the clock itself adds: the time that a record says.
+"""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from thermite.rig.stages import Slot
+from thermite.rig.start import spawner
+from thermite.schema.stage import Limits
+
+ROUNDS = 150
+AIM_MS = 3.0
+LARGE = 1 << 30
+PROGRAM = "/bin/true"
+LIMITS = Limits(timeout_s=60)
+
+
+def bare() -> float:
+    """Return how long a posix_spawn of the program takes to its end, ms."""
+    start = time.perf_counter()
+    pid = os.posix_spawn(PROGRAM, [PROGRAM], {})
+    os.waitpid(pid, 0)
+    return (time.perf_counter() - start) * 1e3
+
+
+def through(slot: Slot, records: list[float]) -> float:
+    """Return how long a stage takes from request to answer, ms; note its recorded time."""
+    start = time.perf_counter()
+    result = slot.run([PROGRAM], env={}, limits=LIMITS)
+    took = (time.perf_counter() - start) * 1e3
+    records.append(result.record.t_ns / 1e6)
+    return took
+
+
+def row(name: str, values: list[float]) -> float:
+    """Print one line and return its median, ms."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    ninth = statistics.quantiles(values, n=10)[-1]
+    print(f"{name:<34} {middle:7.2f} ms   middle half {low:.2f} to {high:.2f}, p90 {ninth:.2f}")
+    return middle
+
+
+def rounds(slot: Slot) -> tuple[list[float], list[float], list[float]]:
+    """Measure both in turn, each first in every other round."""
+    ours: list[float] = []
+    peers: list[float] = []
+    records: list[float] = []
+    for number in range(ROUNDS):
+        both: list[Callable[[], None]] = [
+            lambda: ours.append(through(slot, records)),
+            lambda: peers.append(bare()),
+        ]
+        for one in both if number % 2 else reversed(both):
+            one()
+    return ours, peers, records
+
+
+def main() -> int:
+    """Print the table."""
+    added: dict[str, float] = {}
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as name,  # noqa: S108 - users must reach it
+        spawner(Path(name) / "rig") as stages,
+        stages.slot("run-0") as slot,
+    ):
+        Path(name).chmod(0o711)
+        print(f"isolation {stages.isolation.level}, {', '.join(stages.isolation.features)}")
+        through(slot, [])
+        for size, title in ((0, "small harness"), (LARGE, "harness of 1 GiB")):
+            weight = bytearray(size)
+            weight[::4096] = b"1" * len(weight[::4096])
+            ours, peers, records = rounds(slot)
+            row(f"bare posix_spawn, {title}", peers)
+            row(f"through the spawner, {title}", ours)
+            row(f"  t_ns of its record, {title}", records)
+            more = [one - peer for one, peer in zip(ours, peers, strict=True)]
+            added[title] = row(f"added, {title}", more)
+            ratio = statistics.median(one / peer for one, peer in zip(ours, peers, strict=True))
+            print(f"{'ratio, ' + title:<34} {ratio:7.2f}")
+    verdict = "kept" if max(added.values()) <= AIM_MS else "MISSED"
+    print(f"aim: added median <= {AIM_MS:g} ms at either size: {verdict}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

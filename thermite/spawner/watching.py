@@ -1,0 +1,74 @@
+"""The spawner's end of an attendant's line."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from .attendant import DONE, END, OVER, Watch, attend_for_ever
+from .fork import Fork, Garb, end, fork, trouble
+from .loop import Step, Until
+
+_DRAIN_S: Final = 15.0
+"""How long the output may take to close (Kit manifest, Limits)."""
+
+
+class Attendant:
+    """One slot's attendant, kept from stage to stage."""
+
+    def __init__(self, garb: Garb) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line = ours
+        self._line.settimeout(0)
+        self.fork: Fork = fork(attend_for_ever, [theirs.fileno()], garb)
+        theirs.close()
+        self.over: str | None = None
+        self.is_gone = False
+
+    @property
+    def fd(self) -> int:
+        """Readable when it has something to say."""
+        return self._line.fileno()
+
+    def begin(self, watch: Watch, fds: Sequence[int]) -> None:
+        """Give it a stage to watch."""
+        self.over = None
+        socket.send_fds(self._line, [json.dumps(asdict(watch)).encode()], list(fds))
+
+    def hear(self) -> bool:
+        """Take in one word; true when that was the last of this stage."""
+        try:
+            word = self._line.recv(64)
+        except BlockingIOError:
+            return False
+        if not word:
+            self.is_gone = True
+            return True
+        if word in OVER and self.over is None:
+            self.over = OVER[word]
+        return word == DONE
+
+    def finish(self) -> Step[str | None]:
+        """Let it write the tails; return what went wrong, None when nothing did."""
+        if not self.is_gone:
+            self._line.send(END)
+        deadline = time.monotonic() + _DRAIN_S
+        while not self.is_gone and time.monotonic() < deadline:
+            if self.fd in (yield Until((self.fd,), deadline)) and self.hear():
+                break
+        else:
+            return (yield from self._bury())
+        return (yield from self._bury()) if self.is_gone else None
+
+    def _bury(self) -> Step[str]:
+        self.is_gone = True
+        signal.pidfd_send_signal(self.fork.pidfd, signal.SIGKILL)
+        yield Until((self.fork.pidfd,))
+        self._line.close()
+        self.fork.said = os.read(self.fork.said_fd, 4096)
+        end(self.fork)
+        return trouble(self.fork) or "it did not answer"
