@@ -43,6 +43,8 @@ def main() -> int:
         stop.set()
 
     rig.start(peer, fatal)
+    sys.stderr.write(f"harness: rig {rig.key.public.id} serves; {rig.key.public.fingerprint}\n")
+    sys.stderr.flush()
     stop.wait()
     rig.close()
     return _told(faults[0]) if faults else 0
