@@ -29,6 +29,7 @@ def command(output: Output, folder: Path) -> None:
     home = fresh_folder(folder)
     steps = Steps(output, home)
     steps.prepare()
+    steps.announce_rig()
     with DemoRig(home, steps.rig_argv(), steps.rig_state) as rig:
         steps.order()
         steps.follow(rig)

@@ -65,6 +65,11 @@ class Steps:
         where = ("--state", str(self.rig_state), "--trust", str(public), "--fallback")
         return thermite("rig", "serve", *where)
 
+    def announce_rig(self) -> None:
+        """Say which command is about to serve the rig."""
+        self._say("3. A rig that trusts this key and nobody else, as a process of its own.")
+        self._print([*self.rig_argv(), "&"])
+
     def order(self) -> None:
         """Make the rig known to control, and send it the signed order."""
         self._say("4. Control learns the rig's key, and sends a signed order with two bundles.")
@@ -125,7 +130,10 @@ class Steps:
         self.output.result(text)
 
     def _print(self, argv: list[str]) -> None:
-        shown = shlex.join(["thermite", *argv[len(thermite()) :]])
+        words = argv[len(thermite()) :]
+        shown = " ".join(
+            ["thermite", *(word if word == "&" else shlex.quote(word) for word in words)]
+        )
         self.output.result(f"$ {shown.replace(str(self.home), self.home.name)}")
 
     def _run(self, *args: str) -> None:
