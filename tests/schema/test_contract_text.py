@@ -175,6 +175,9 @@ def test_before_it_is_completed_a_contract_may_name_revisions_and_no_kit() -> No
     change = ("project", {"repo": "matmul", "commit": "HEAD~1"})
     assert problems(HILL_CLIMB, change, completed=False) == []
     assert len(problems(HILL_CLIMB, change)) == 2
+    assert isinstance(read_contract(json.dumps(bent(HILL_CLIMB, change)).encode()), list)
+    toml = TOML.replace(COMMIT, "HEAD").replace("b" * 40, "main")
+    assert isinstance(read_toml_contract(toml.encode()), Contract)
 
 
 def test_null_may_stand_where_nothing_is_a_choice() -> None:
