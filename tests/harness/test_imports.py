@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.harness.goods import ENV, Goods, commit, git, sha256
@@ -19,7 +20,7 @@ from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.bundle import has_commit
 from thermite.schema.event import AssignmentEnded
 from thermite.schema.ids import CommitId
-from thermite.schema.offer import FailedImport, FetchedFile, Ready, Wait
+from thermite.schema.offer import FailedImport, FetchedFile, Hello, Offer, Ready, Wait
 
 
 @pytest.fixture
@@ -79,6 +80,30 @@ def test_the_same_goods_twice_are_one_import_and_two_assignments(
     import_knock.accepted(goods.command())
     assert len(staged.events("import_completed")) == 2
     assert len(staged.events("assignment_created")) == 2
+
+
+def test_an_offer_made_again_while_it_is_brought_in_is_one_assignment(
+    staged: Live, import_knock: Knock, goods: Goods
+) -> None:
+    """The supervisor is started again meanwhile, and offers what still lies there."""
+    goods.pack()
+    raw = goods.command()
+    file = staged.orders.drop(raw)
+    found = file.stat()
+    offer = Offer(
+        n=1,
+        name=file.name,
+        dev=found.st_dev,
+        ino=found.st_ino,
+        sha256=hashlib.sha256(raw).hexdigest(),
+    )
+    import_knock.send(offer, raw)
+    import_knock.send(Hello(n=0))
+    import_knock.send(msgspec.structs.replace(offer, n=2), raw)
+    answers = [import_knock.answer(n) for n in (1, 2)]
+    assert [getattr(one, "outcome", None) for one in answers] == ["accepted", "duplicate"]
+    assert len(staged.events("assignment_created")) == 1
+    assert len(staged.assigned) == 1
 
 
 def test_a_missing_bundle_is_waited_for_and_then_taken(
