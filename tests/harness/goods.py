@@ -47,6 +47,7 @@ def commit(repo: Path, files: dict[str, str]) -> str:
         repo.mkdir(parents=True, exist_ok=True)
         git(repo, "init", "-q", "-b", "main")
     for name, text in files.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text(text)
     git(repo, "add", "-A")
     git(repo, "commit", "-q", "-m", "c")
@@ -65,7 +66,8 @@ class Goods:
     imports: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.project = commit(self.folder / "project", {"a.c": "int a;\n"})
+        files = {"a.c": "int a;\n", "try/one/files/a.c": "int a = 1;\n"}
+        self.project = commit(self.folder / "project", files)
 
     @property
     def kit(self) -> str:
@@ -112,7 +114,9 @@ class Goods:
             },
             "cells": ["small"],
             "objective": {"primary": {"metric": "flops"}},
-            "agents": {"workers": {"backend": "replay", "options": {"from": f"{self.project}:."}}},
+            "agents": {
+                "workers": {"backend": "replay", "options": {"from": f"{self.project}:try"}}
+            },
             "isolation": "any",
         } | self.contract_changes
 

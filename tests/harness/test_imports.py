@@ -106,6 +106,23 @@ def test_an_offer_made_again_while_it_is_brought_in_is_one_assignment(
     assert len(staged.assigned) == 1
 
 
+def test_a_replay_folder_may_come_in_a_bundle_of_its_own(
+    staged: Live, import_knock: Knock, goods: Goods
+) -> None:
+    goods.pack()
+    start = goods.project
+    goods.project = commit(goods.folder / "project", {"more/two/files/a.c": "int a = 2;\n"})
+    path, digest = goods.bundle("project")
+    goods.add("project", path, digest)
+    offered, goods.project = goods.project, start
+    workers = {"backend": "replay", "options": {"from": f"{offered}:more"}}
+    goods.contract_changes["agents"] = {"workers": workers}
+    import_knock.accepted(goods.command())
+    kept = staged.folder.project_repo("matmul")
+    assert has_commit(kept, CommitId(start))
+    assert has_commit(kept, CommitId(offered))
+
+
 def test_a_missing_bundle_is_waited_for_and_then_taken(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -165,6 +182,21 @@ def servers(kit: list[dict[str, Any]], assigned: list[dict[str, Any]]) -> Callab
             goods.manifest["mcp_servers"] = kit
         goods.mcp_servers = assigned
         goods.pack()
+
+    return change
+
+
+def workers(**changes: object) -> Callable[[Goods], None]:
+    def change(goods: Goods) -> None:
+        said = goods.contract()["agents"]["workers"] | changes
+        contract_of(agents={"workers": said})(goods)
+
+    return change
+
+
+def replay_of(folder: str) -> Callable[[Goods], None]:
+    def change(goods: Goods) -> None:
+        workers(options={"from": f"{goods.project}:{folder}"})(goods)
 
     return change
 
@@ -243,6 +275,20 @@ START = (
             f" planner){START}",
             "other tools",
         ),
+        bent(workers(backend="auto"), "not_supported", "this version has replay", "a backend"),
+        bent(
+            workers(options={"from": "/srv/candidates"}),
+            "contract_bad",
+            "takes <commit>:<folder>",
+            "a folder of the rig",
+        ),
+        bent(
+            workers(options={"from": f"{'a' * 40}:try"}),
+            "commit_missing",
+            "replay folder's commit",
+            "a replay commit that is not there",
+        ),
+        bent(replay_of("nothing"), "contract_bad", "holds 0 proposals", "nothing to replay"),
         bent(mismatched, "import_mismatch", "project.kit", "another commit than the contract's"),
         bent(no_project, "commit_missing", "is not on this rig", "no project at all"),
     ],
@@ -354,7 +400,7 @@ def test_a_bad_bundle_is_refused_and_nothing_of_it_stays(
     code: str,
     says: str,
 ) -> None:
-    goods.project = commit(goods.folder / "project", {"a.c": "int a = 1;\n"})
+    goods.project = commit(goods.folder / "project", {"a.c": "int a = 3;\n"})
     goods.pack()
     path = staged.orders.new / goods.imports[-1]["path"]
     harm(goods, path)

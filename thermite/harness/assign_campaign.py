@@ -13,6 +13,7 @@ from typing import Final
 
 from thermite.command.verify import Command
 from thermite.errors import CommandError, KitError
+from thermite.harness.assign_backend import check_backend, check_offers, offered_commit
 from thermite.harness.book import Draft
 from thermite.harness.decide import accepted, draft
 from thermite.harness.folder import RigFolder
@@ -60,6 +61,7 @@ def wanted(body: AssignBody, probe: IsolationProbe | None) -> Contract:
             f"this version runs {', '.join(sorted(RUNS))} campaigns, and the contract asks for"
             f" {contract.campaign}: upgrade Thermite on the rig",
         )
+    check_backend(contract)
     _check_isolation(contract.isolation, probe)
     _check_imports(body, contract)
     return contract
@@ -72,10 +74,13 @@ def check_kit(body: AssignBody, contract: Contract, folder: RigFolder, target: s
         target: what this rig measures on.
 
     Raises:
-        CommandError: `commit_missing`, `kit_bad`, `kit_misfit`, `mcp_servers`, `model_missing`.
+        CommandError: `commit_missing`, `contract_bad`, `model_missing`, `kit_bad`, `kit_misfit`,
+            `mcp_servers`.
     """
     project = RepoAt(repo=contract.project.repo, commit=contract.project.commit)
-    _check_commit(folder.project_repo(project.repo), "project", project)
+    project_repo = folder.project_repo(project.repo)
+    _check_commit(project_repo, "project", project)
+    check_offers(contract, project_repo)
     for model in contract.models:
         if not (folder.models / model).is_file():
             raise CommandError(
@@ -164,14 +169,6 @@ def _check_isolation(asked: WantedIsolation, probe: IsolationProbe | None) -> No
         )
 
 
-def _offered_from(contract: Contract) -> str | None:
-    """Return the commit of the project's repository that a replay backend offers from."""
-    workers = contract.agents.workers
-    if workers.backend != "replay":
-        return None
-    return str(workers.options.get("from", "")).partition(":")[0]
-
-
 def _check_imports(body: AssignBody, contract: Contract) -> None:
     """Refuse imports that the contract does not speak of (kit requirements, K-181)."""
     project, kit = contract.project, contract.project.kit
@@ -183,7 +180,7 @@ def _check_imports(body: AssignBody, contract: Contract) -> None:
             case ProjectBundle():
                 named, got = f"{project.repo} at {project.commit}", f"{one.repo} at {one.commit}"
                 what = "project"
-                if one.repo == project.repo and one.commit == _offered_from(contract):
+                if one.repo == project.repo and one.commit == offered_commit(contract):
                     continue
             case ModelFile():
                 got, what = one.sha256, "models"

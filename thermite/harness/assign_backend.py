@@ -1,0 +1,66 @@
+"""Whether this version can run a contract's backend, asked before the assignment is created.
+
+Source: the reference page "Contract", `agents.workers` and the `replay` backend.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from thermite.agent.propose.replay import proposals, source_of
+from thermite.errors import CommandError, ContractError
+from thermite.kit.bundle import has_commit
+from thermite.kit.export import SourceRefused, tree_entries
+from thermite.schema.contract import Contract
+from thermite.schema.ids import CommitId
+
+BACKENDS: Final = ("replay", "command")
+"""Backends of this version."""
+
+
+def check_backend(contract: Contract) -> None:
+    """Refuse a backend or options that this version can't run, as far as no import is needed.
+
+    Raises:
+        CommandError: `not_supported`, `contract_bad`.
+    """
+    backend = contract.agents.workers.backend
+    if backend not in BACKENDS:
+        raise CommandError(
+            "not_supported",
+            f"the contract asks for backend {backend[:64]!a}, and this version has"
+            f" {' and '.join(BACKENDS)}: choose one of them, or upgrade Thermite on the rig",
+        )
+    if backend == "replay":
+        try:
+            source_of(contract.agents.workers.options)
+        except ContractError as error:
+            raise CommandError("contract_bad", str(error)) from None
+
+
+def offered_commit(contract: Contract) -> str | None:
+    """Return the commit of the project's repository that a replay backend offers from."""
+    workers = contract.agents.workers
+    return source_of(workers.options)[0] if workers.backend == "replay" else None
+
+
+def check_offers(contract: Contract, repo: Path) -> None:
+    """Refuse a replay whose folder is not on the rig or holds nothing to offer.
+
+    Args:
+        repo: the kept repository of the project.
+
+    Raises:
+        CommandError: `commit_missing`, `contract_bad`.
+    """
+    if contract.agents.workers.backend != "replay":
+        return
+    commit, folder = source_of(contract.agents.workers.options)
+    if not has_commit(repo, CommitId(commit)):
+        raise CommandError(
+            "commit_missing",
+            f"the replay folder's commit {commit} is not on this rig: send its bundle along",
+        )
+    try:
+        proposals(tree_entries(repo, CommitId(commit)), folder)
+    except (ContractError, SourceRefused) as error:
+        raise CommandError("contract_bad", f"agents.workers.options.from: {error}") from None
