@@ -11,7 +11,7 @@ from thermite.ledger.append import Ledger
 from thermite.ledger.encode import MOST_BODY_BYTES, decode, encode
 from thermite.schema.contract import RepoAt
 from thermite.schema.event import (
-    CommandAccepted,
+    AssignmentCreated,
     JudgeStarted,
     LaneOpened,
     LedgerOpened,
@@ -69,10 +69,10 @@ def test_a_field_that_may_be_null_does_not_swallow_nan(facts: Facts, ledger: Led
 
 
 def test_raw_json_is_looked_into(facts: Facts) -> None:
-    accepted = facts.accepted().data
-    for raw in (b"nope", b'{"a":1},"keys":[]', b'{"a": 9007199254740993}', b"1 2"):
-        data = msgspec.structs.replace(accepted, body=msgspec.Raw(raw))
-        assert isinstance(data, CommandAccepted)
+    created = facts.created().data
+    for raw in (b"nope", b'{"a":1},"kit":null', b'{"a": 9007199254740993}', b"1 2"):
+        data = msgspec.structs.replace(created, contract=msgspec.Raw(raw))
+        assert isinstance(data, AssignmentCreated)
         with pytest.raises(LedgerError):
             encode(facts.event(data))
 

@@ -21,6 +21,7 @@ from thermite.errors import LedgerError, UsageError
 from thermite.ledger.chain import genesis
 from thermite.ledger.reading import opened
 from thermite.ledger.replay import Opening, opening
+from thermite.ledger.tables import FILE_ERRORS
 from thermite.schema.audit import Audit, EventProof, Finding, Tail
 
 
@@ -69,7 +70,7 @@ def _walked(path: Path, outside: Sequence[Outside], trusted: Sequence[PublicKey]
         try:
             walk = _Walk(connection, trusted)
             walk.read(outside)
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             raise LedgerError(f"{path} can't be read: {error}") from None
     return walk
 
@@ -188,7 +189,7 @@ class _Walk:
                 if row.seq in wanted:
                     self._heads[row.seq] = self.chain.head
                 count += 1
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             self._whole = False
             file.add_damage(self._findings, str(error), self.chain.last)
         if count != self.chain.last:
@@ -201,7 +202,7 @@ class _Walk:
             return []
         try:
             return list(file.checkpoints(self._connection, up_to))
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             if "damaged_file" not in self._findings:
                 file.add_damage(self._findings, str(error))
             return []

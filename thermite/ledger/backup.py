@@ -11,6 +11,7 @@ from pathlib import Path
 from thermite.errors import LedgerError
 from thermite.ledger.reading import opened
 from thermite.ledger.replay import checked
+from thermite.ledger.tables import FILE_ERRORS
 from thermite.ledger.whole import made_whole
 
 
@@ -37,5 +38,5 @@ def back_up(path: Path, target: Path) -> int:
                 return sum(1 for _ in checked(new))
         except OSError as error:
             raise LedgerError(f"{target} can't be written: {error.strerror}") from None
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             raise LedgerError(f"{path} can't be copied to {target}: {error}") from None

@@ -69,7 +69,7 @@ def look(path: Path, rig_key: PublicKey, witnessed: int) -> Standing:
     with opened(path) as connection:
         try:
             return _look(connection, path, rig_key, witnessed)
-        except sqlite3.Error as error:
+        except tables.FILE_ERRORS as error:
             raise LedgerError(f"{path} is damaged: {error}; restore a backup") from None
 
 

@@ -104,7 +104,7 @@ def _checked(path: Path, *, immutable: bool, any_version: bool) -> sqlite3.Conne
             if immutable:
                 raise LedgerError(f"{path} can't be read: {error}") from None
             raise
-        except sqlite3.DatabaseError as error:
+        except tables.FILE_ERRORS as error:
             raise LedgerError(f"{path} is no ledger: {error}") from None
         stack.pop_all()
     return connection

@@ -16,6 +16,7 @@ from thermite.errors import LedgerError
 from thermite.ledger.chain import HASH_BYTES, genesis, leaf, link
 from thermite.ledger.encode import decode
 from thermite.ledger.reading import opened
+from thermite.ledger.tables import FILE_ERRORS
 from thermite.schema.event import ENVELOPES, Event
 from thermite.schema.ids import is_hex32
 
@@ -80,7 +81,7 @@ def checked(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Store
     with context as connection:
         try:
             yield from _linked(connection, after)
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             raise LedgerError(f"the ledger is damaged: {error}; run thermite audit") from None
 
 
@@ -171,7 +172,7 @@ def newest(source: sqlite3.Connection | Path) -> int:
     with context as connection:
         try:
             return int(connection.execute("SELECT max(seq) FROM events").fetchone()[0] or 0)
-        except sqlite3.Error as error:
+        except FILE_ERRORS as error:
             raise LedgerError(f"the ledger is damaged: {error}; run thermite audit") from None
 
 

@@ -56,6 +56,10 @@ SCHEMA: Final[Mapping[tuple[str, str], str]] = {
 MOST_VALUE_BYTES: Final = 1 << 24
 """Longest value that a reader takes from a file (SQLITE_LIMIT_LENGTH): 64 times a body."""
 
+FILE_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file may raise: SQLite's word on it can hold bytes of the file, and
+Python takes every such word for UTF-8."""
+
 _READS: Final = frozenset(
     {
         sqlite3.SQLITE_SELECT,
