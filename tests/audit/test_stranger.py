@@ -1,6 +1,7 @@
 """No file can end an audit with a traceback, a hang, or a trace beside it."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -140,6 +141,24 @@ def test_a_schema_that_is_no_text_is_no_ledger(whole: Path, tmp_path: Path) -> N
     copy.write_bytes(raw.replace(b"BEFORE UPDATE ON events", b"BEFORE UPDATE ON \xe3vents"))
     with pytest.raises(LedgerError, match="can't be read"):
         audit(copy)
+
+
+@pytest.mark.parametrize(
+    ("cell", "after"),
+    [
+        pytest.param(rb"\x17(?=.{7}isolation_probe\{)", 22, id="the last event"),
+        pytest.param(rb"\x17(?=.{4}thermite/)", None, id="the last checkpoint"),
+    ],
+)
+def test_rows_that_lead_back_to_the_beginning_are_no_endless_ledger(
+    cell: bytes, after: int | None, whole: Path, tmp_path: Path
+) -> None:
+    found = re.findall(cell, whole.read_bytes(), re.DOTALL)
+    assert found == [b"\x17"]  # 23, the last row's number
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(re.sub(cell, b"\x05", whole.read_bytes(), flags=re.DOTALL))
+    damages = [place for code, place in codes(audit(copy)) if code == "damaged_file"]
+    assert after in damages
 
 
 def test_an_audit_leaves_everything_as_it_was(whole: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Source: ledger and signing, 1.1 and 3.3; known fault L3 (a newer file is no faul
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,26 +113,46 @@ def extent(connection: sqlite3.Connection, having: frozenset[str], findings: Fin
 
 
 def events(connection: sqlite3.Connection, up_to: int) -> Iterator[Row]:
-    """Give the events from 1 on, in order, with values of any kind."""
+    """Give the events from 1 on, in order, with values of any kind.
+
+    Raises:
+        sqlite3.Error, UnicodeDecodeError: the file is damaged after the last event given.
+    """
     after = 0
     while True:
-        cursor = connection.execute(
-            "SELECT seq, type, body, hash, dedup FROM events"
-            " WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-            (after, up_to, PAGE_ROWS),
-        )
-        taken = 0
-        page: list[Row] = []
-        for values in cursor:
-            page.append(Row(*values))
-            taken += len(values[2]) if isinstance(values[2], (bytes, str)) else 0
-            if taken > PAGE_BYTES:
-                break
-        cursor.close()
+        page, problem = _page(connection, after, up_to)
+        for row in page:
+            _check_rises(after, row.seq)
+            after = row.seq
+            yield row
+        if problem is not None:
+            raise problem
         if not page:
             return
-        yield from page
-        after = page[-1].seq
+
+
+def _page(
+    connection: sqlite3.Connection, after: int, up_to: int
+) -> tuple[list[Row], Exception | None]:
+    """Return the next rows, and what kept SQLite from reading on."""
+    page: list[Row] = []
+    taken = 0
+    try:
+        with closing(
+            connection.execute(
+                "SELECT seq, type, body, hash, dedup FROM events"
+                " WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+                (after, up_to, PAGE_ROWS),
+            )
+        ) as cursor:
+            for values in cursor:
+                page.append(Row(*values))
+                taken += len(values[2]) if isinstance(values[2], (bytes, str)) else 0
+                if taken > PAGE_BYTES:
+                    break
+    except tables.FILE_ERRORS as error:
+        return page, error
+    return page, None
 
 
 def checkpoints(connection: sqlite3.Connection, up_to: int) -> Iterator[tuple[int, object]]:
@@ -144,8 +165,16 @@ def checkpoints(connection: sqlite3.Connection, up_to: int) -> Iterator[tuple[in
         ).fetchall()
         if not page:
             return
-        yield from page
-        after = page[-1][0]
+        for size, note in page:
+            _check_rises(after, size)
+            after = size
+            yield size, note
+
+
+def _check_rises(before: int, number: int) -> None:
+    """Refuse rows out of order: a damaged tree would otherwise be walked in a circle."""
+    if number <= before:
+        raise sqlite3.DatabaseError(f"row {number} follows row {before}")
 
 
 def _add_schema(findings: Findings, difference: str) -> None:
