@@ -1,0 +1,124 @@
+"""The `command` backend on a real rig: a program at work in a lane's folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.simulated_campaign import ASSIGNMENT, Home, Life
+from thermite.errors import ContractError
+from thermite.harness.candidate import Candidate, Refused
+from thermite.harness.proposer import Work
+from thermite.harness.worker import Command
+from thermite.kit.git import git
+from thermite.rig.stages import Stages
+from thermite.rig.start import spawner
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages]:
+    with spawner(tmp_path_factory.mktemp("rig"), isolation="none") as rig:
+        yield rig
+
+
+def work(tmp_path: Path, stages: Stages, script: str, **options: object) -> tuple[Work, Home]:
+    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
+    command = {"command": ["/bin/sh", "-c", script], **options}
+    home.contract = {
+        "agents": {"workers": {"backend": "command", "options": command}},
+        "task": "make it fast",
+        "project": {
+            "repo": "p",
+            "commit": home.project.commit,
+            "kit": msgspec.to_builtins(home.kit),
+            "editable": ["*.json", "*.txt"],
+        },
+    }
+    life = Life(home)
+    life.ledger.close()
+    repo = home.rig.project_repo("p")
+    assignment = life.book.state.assignments[ASSIGNMENT]
+    backend = Command(repo, assignment, 0, stages)
+    return backend.work(assignment, 1, home.project.commit, ""), home
+
+
+def test_what_a_program_changes_becomes_a_candidate(tmp_path: Path, stages: Stages) -> None:
+    script = "echo '{\"ms\": 5}' > program.json; echo hi > new.txt; echo done"
+    done, home = work(tmp_path, stages, script)
+    assert isinstance(done.made, Candidate)
+    assert done.made.paths == ["new.txt", "program.json"]
+    assert done.status == "ok"
+    assert done.transcript == b"done\n"
+    shown = git(home.rig.project_repo("p"), "show", f"{done.made.commit}:program.json")
+    assert shown == b'{"ms": 5}\n'
+
+
+def test_a_program_reads_its_brief_and_finds_no_history(tmp_path: Path, stages: Stages) -> None:
+    script = 'cat "$THERMITE_BRIEF"; echo; ls -A; echo "$USER $THERMITE_ATTEMPT"'
+    done, _ = work(tmp_path, stages, script)
+    assert done.made is None
+    assert done.transcript is not None
+    said = done.transcript.decode()
+    assert "make it fast" in said
+    assert said.endswith("program.json\nworker-0 1\n")
+
+
+def test_a_repository_that_the_agent_made_is_left_out(tmp_path: Path, stages: Stages) -> None:
+    script = "mkdir -p .git/hooks; echo x > .git/config; echo y > new.txt"
+    done, _ = work(tmp_path, stages, script)
+    assert isinstance(done.made, Candidate)
+    assert done.made.paths == ["new.txt"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        pytest.param("echo x > code.c", "changed outside project.editable", id="not editable"),
+        pytest.param("ln -s /etc/passwd a.txt", "symbolic link", id="a link"),
+        pytest.param("mkfifo a.txt", "pipe", id="a pipe"),
+        pytest.param("mkdir .kit; echo x > .kit/a.txt", ".git or .kit", id="the kit's place"),
+    ],
+)
+def test_what_may_not_be_a_candidate_is_refused_in_words(
+    tmp_path: Path, stages: Stages, script: str, reason: str
+) -> None:
+    done, _ = work(tmp_path, stages, script)
+    assert isinstance(done.made, Refused)
+    assert reason in done.made.reason
+
+
+def test_a_limit_ends_a_program_and_its_work_counts(tmp_path: Path, stages: Stages) -> None:
+    script = "echo early > new.txt; (sleep 60 &) ; sleep 60"
+    done, _ = work(tmp_path, stages, script, limits={"wall_s": 1})
+    assert done.status == "limit"
+    assert done.stop == "timeout"
+    assert isinstance(done.made, Candidate)
+
+
+def test_a_program_that_fails_says_how(tmp_path: Path, stages: Stages) -> None:
+    done, _ = work(tmp_path, stages, "exit 3")
+    assert (done.status, done.stop, done.made) == ("error", "exit 3", None)
+
+
+@pytest.mark.parametrize("argv", [None, [], "ls", [1]])
+def test_a_command_that_is_no_list_of_text_is_refused(
+    tmp_path: Path, stages: Stages, argv: object
+) -> None:
+    with pytest.raises(ContractError, match="list of text"):
+        work(tmp_path, stages, "", command=argv)
+
+
+def test_the_environment_holds_nothing_of_the_rigs(tmp_path: Path, stages: Stages) -> None:
+    done, _ = work(tmp_path, stages, "env | cut -d= -f1 | sort | tr '\\n' ' '")
+    assert done.transcript is not None
+    names = set(done.transcript.decode().split()) - {"PWD", "OLDPWD", "SHLVL", "_"}
+    assert names == {
+        "PATH",
+        "LANG",
+        "USER",
+        "HOME",
+        "TMPDIR",
+        "THERMITE_BRIEF",
+        "THERMITE_ATTEMPT",
+    }
