@@ -11,10 +11,13 @@ from thermite.errors import CommandError, ContractError
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries
 from thermite.schema.contract import Contract
+from thermite.schema.event import IsolationProbe
 from thermite.schema.ids import CommitId
 
 BACKENDS: Final = ("replay", "command")
 """Backends of this version."""
+FOREIGN: Final = frozenset({"command"})
+"""Backends that run what somebody else wrote (agents and control, A8)."""
 
 
 def check_backend(contract: Contract) -> None:
@@ -35,6 +38,22 @@ def check_backend(contract: Contract) -> None:
             source_of(contract.agents.workers.options)
         except ContractError as error:
             raise CommandError("contract_bad", str(error)) from None
+
+
+def check_foreign_code(contract: Contract, probe: IsolationProbe | None) -> None:
+    """Refuse an agent that would be the judge's own user (agents and control, A1, Level none).
+
+    Raises:
+        CommandError: `isolation`.
+    """
+    backend = contract.agents.workers.backend
+    level = "none" if probe is None else probe.level
+    if backend in FOREIGN and level == "none" and contract.isolation != "any":
+        raise CommandError(
+            "isolation",
+            f"backend {backend} runs foreign code, and this rig isolates with none: use sweep,"
+            " evolve or replay, or set isolation to any",
+        )
 
 
 def offered_commit(contract: Contract) -> str | None:

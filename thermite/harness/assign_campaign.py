@@ -13,7 +13,12 @@ from typing import Final
 
 from thermite.command.verify import Command
 from thermite.errors import CommandError, KitError
-from thermite.harness.assign_backend import check_backend, check_offers, offered_commit
+from thermite.harness.assign_backend import (
+    check_backend,
+    check_foreign_code,
+    check_offers,
+    offered_commit,
+)
 from thermite.harness.book import Draft
 from thermite.harness.decide import accepted, draft
 from thermite.harness.folder import RigFolder
@@ -63,6 +68,7 @@ def wanted(body: AssignBody, probe: IsolationProbe | None) -> Contract:
         )
     check_backend(contract)
     _check_isolation(contract.isolation, probe)
+    check_foreign_code(contract, probe)
     _check_imports(body, contract)
     return contract
 
