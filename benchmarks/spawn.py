@@ -72,7 +72,7 @@ def main() -> int:
     """Print the table."""
     added: dict[str, float] = {}
     with (
-        tempfile.TemporaryDirectory(dir="/var/tmp") as name,  # noqa: S108 - users must reach it
+        tempfile.TemporaryDirectory(dir="/var/tmp") as name,
         spawner(Path(name) / "rig") as stages,
         stages.slot("run-0") as slot,
     ):
