@@ -14,11 +14,21 @@ import msgspec
 
 from thermite.schema.command import TrustedKey
 from thermite.schema.contract import McpServer, RepoAt
-from thermite.schema.stage import IsolationRecord, RunRecord
+from thermite.schema.judging import (
+    Block,
+    Build,
+    CellValues,  # noqa: F401 - had from here, as all of the events are
+    ChampionPromoted,
+    Check,
+    Decision,
+    GoalChecked,
+    Interval,  # noqa: F401 - had from here, as all of the events are
+    JudgeStarted,
+    RigSelftest,
+    Run,
+    Verdict,
+)
 from thermite.schema.strict import Strict
-from thermite.schema.verdict import Action, Arm, JudgeStage, VerdictKind
-
-Interval = tuple[float | None, float | None]
 
 
 class LedgerOpened(Strict):
@@ -61,21 +71,6 @@ class LedgerGap(Strict):
 
     from_: int = msgspec.field(name="from")
     to: int
-
-
-class RigSelftest(Strict):
-    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on."""
-
-    mode: Literal["short", "full"]
-    kit: RepoAt
-    nonce: str
-    order_seed: str
-    blocks: list[float]
-    figures: dict[str, float | None]
-    grade: str
-    sees: float | None
-    biased: bool
-    insensitive: bool | None
 
 
 class IsolationProbe(Strict):
@@ -253,150 +248,6 @@ class BudgetSpent(Strict):
     agent: str | None
     amounts: dict[str, float]
     usd_source: str | None = None
-
-
-class Build(Strict):
-    """One arm was built, or found in the store; outcome: ok or the failure's name."""
-
-    attempt: int | None
-    tries: int
-    arm: Arm
-    key: str
-    tree: str
-    outputs_digest: str | None
-    outcome: str
-    reason: str | None
-    seconds: float
-    cached: bool
-    isolation: IsolationRecord | None = None
-
-
-class JudgeStarted(Strict):
-    """Both builds and the warm-up stand; params: every parameter of the rule, filled in."""
-
-    attempt: int
-    tries: int
-    k: int
-    alpha_k: float
-    candidate: str
-    champion: str
-    contract_sha256: str
-    kit_commit: str
-    rule: str
-    params: dict[str, Any]
-    isolation: str
-    agents_during_timing: str
-    card: str | None = None
-
-
-class Run(Strict):
-    """One execution of a build on a cell; block is None for a warm-up run.
-
-    outcome: ok, or the failure's name of `schema.verdict`; flags: e.g. steal, suspended.
-    """
-
-    attempt: int | None
-    tries: int
-    stage: JudgeStage
-    block: int | None
-    cell: str
-    arm: Arm
-    position: int
-    record: RunRecord | None
-    flags: list[str]
-    isolation: IsolationRecord | None
-    outcome: str
-    reason: str | None
-    telemetry: str | None = None
-
-
-class Check(Strict):
-    """The kit's check of one run; fields: the numbers it printed, as decimal text."""
-
-    attempt: int | None
-    tries: int
-    stage: JudgeStage
-    block: int | None
-    cell: str
-    arm: Arm
-    passed: bool = msgspec.field(name="pass")
-    fields: dict[str, str]
-    reasons: list[str]
-
-
-class Block(Strict):
-    """One block: the log-ratio of each cell and their weighted mean, or why it was dropped."""
-
-    attempt: int | None
-    tries: int
-    stage: JudgeStage
-    block: int
-    d: dict[str, float]
-    D: float | None
-    dropped: str | None
-
-
-class Decision(Strict):
-    """What the rule said after a counted block; guards: name to log-evidence."""
-
-    attempt: int | None
-    tries: int
-    stage: JudgeStage
-    n: int
-    lnE: float
-    lnE_futility: float | None
-    T: float
-    se: float | None
-    lcb: float | None
-    ucb: float | None
-    guards: dict[str, float]
-    rule: str
-    action: Action
-    result: str | None = None
-
-
-class CellValues(Strict):
-    """One metric in one cell: medians of both arms over confirm (or single), and their ratio."""
-
-    candidate: float | None
-    champion: float | None
-    ratio: float | None
-
-
-class Verdict(Strict):
-    """The judge's word on one attempt; gain and interval are fractions."""
-
-    attempt: int
-    tries: int
-    verdict: VerdictKind
-    reasons: list[str]
-    cells: dict[str, dict[str, CellValues]]
-    gain: float | None
-    interval: Interval | None
-    marks: list[str]
-    notes: list[str]
-
-
-class ChampionPromoted(Strict):
-    """The champion moves; previous: the commit it was measured against."""
-
-    attempt: int
-    commit: str
-    previous: str
-    gain: float
-    interval: Interval
-    marks: list[str]
-
-
-class GoalChecked(Strict):
-    """One goal was verified."""
-
-    attempt: int
-    tries: int
-    goal: str
-    passed: Literal["visible", "hidden"] = msgspec.field(name="pass")
-    met: bool
-    reasons: list[str]
 
 
 class Hold(Strict):

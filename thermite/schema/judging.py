@@ -1,0 +1,176 @@
+"""What the judge and the selftest write into the ledger: the payloads of judging events.
+
+Units are in the names; t_ns and the like are integers, what a check printed stays decimal
+text, so that a decision can be recomputed to the last digit. Source: judging, 3.8.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from thermite.schema.contract import RepoAt
+from thermite.schema.stage import IsolationRecord, RunRecord
+from thermite.schema.strict import Strict
+from thermite.schema.verdict import Action, Arm, JudgeStage, VerdictKind
+
+Interval: TypeAlias = tuple[float | None, float | None]
+"""Both ends as fractions; None: no bound was found."""
+
+
+class RigSelftest(Strict):
+    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on."""
+
+    mode: Literal["short", "full"]
+    kit: RepoAt
+    nonce: str
+    order_seed: str
+    blocks: list[float]
+    figures: dict[str, float | None]
+    grade: str
+    sees: float | None
+    biased: bool
+    insensitive: bool | None
+
+
+class Build(Strict):
+    """One arm was built, or found in the store; outcome: ok or the failure's name."""
+
+    attempt: int | None
+    tries: int
+    arm: Arm
+    key: str
+    tree: str
+    outputs_digest: str | None
+    outcome: str
+    reason: str | None
+    seconds: float
+    cached: bool
+    isolation: IsolationRecord | None = None
+
+
+class JudgeStarted(Strict):
+    """Both builds and the warm-up stand; params: every parameter of the rule, filled in."""
+
+    attempt: int
+    tries: int
+    k: int
+    alpha_k: float
+    candidate: str
+    champion: str
+    contract_sha256: str
+    kit_commit: str
+    rule: str
+    params: dict[str, Any]
+    isolation: str
+    agents_during_timing: str
+    card: str | None = None
+
+
+class Run(Strict):
+    """One execution of a build on a cell; block is None for a warm-up run.
+
+    outcome: ok, or the failure's name of `schema.verdict`; flags: e.g. steal, suspended.
+    """
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int | None
+    cell: str
+    arm: Arm
+    position: int
+    record: RunRecord | None
+    flags: list[str]
+    isolation: IsolationRecord | None
+    outcome: str
+    reason: str | None
+    telemetry: str | None = None
+
+
+class Check(Strict):
+    """The kit's check of one run; fields: the numbers it printed, as decimal text."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int | None
+    cell: str
+    arm: Arm
+    passed: bool = msgspec.field(name="pass")
+    fields: dict[str, str]
+    reasons: list[str]
+
+
+class Block(Strict):
+    """One block: the log-ratio of each cell and their weighted mean, or why it was dropped."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    block: int
+    d: dict[str, float]
+    D: float | None
+    dropped: str | None
+
+
+class Decision(Strict):
+    """What the rule said after a counted block; guards: name to log-evidence."""
+
+    attempt: int | None
+    tries: int
+    stage: JudgeStage
+    n: int
+    lnE: float
+    lnE_futility: float | None
+    T: float
+    se: float | None
+    lcb: float | None
+    ucb: float | None
+    guards: dict[str, float]
+    rule: str
+    action: Action
+    result: str | None = None
+
+
+class CellValues(Strict):
+    """One metric in one cell: medians of both arms over confirm (or single), and their ratio."""
+
+    candidate: float | None
+    champion: float | None
+    ratio: float | None
+
+
+class Verdict(Strict):
+    """The judge's word on one attempt; gain and interval are fractions."""
+
+    attempt: int
+    tries: int
+    verdict: VerdictKind
+    reasons: list[str]
+    cells: dict[str, dict[str, CellValues]]
+    gain: float | None
+    interval: Interval | None
+    marks: list[str]
+    notes: list[str]
+
+
+class ChampionPromoted(Strict):
+    """The champion moves; previous: the commit it was measured against."""
+
+    attempt: int
+    commit: str
+    previous: str
+    gain: float
+    interval: Interval
+    marks: list[str]
+
+
+class GoalChecked(Strict):
+    """One goal was verified."""
+
+    attempt: int
+    tries: int
+    goal: str
+    passed: Literal["visible", "hidden"] = msgspec.field(name="pass")
+    met: bool
+    reasons: list[str]
