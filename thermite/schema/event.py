@@ -22,7 +22,7 @@ from thermite.schema.judging import (
     Check,
     Decision,
     GoalChecked,
-    Interval,  # noqa: F401 - had from here, as all of the events are
+    Interval,
     JudgeStarted,
     RigSelftest,
     Run,
