@@ -33,6 +33,7 @@ from thermite.schema.event import (
     LocalJob,
     McpServers,
     Steered,
+    ToolCalled,
     Verdict,
 )
 from thermite.schema.strict import Strict
@@ -291,3 +292,10 @@ class Facts:
             ),
             actor="judge",
         )
+
+    def tool(self) -> Event:
+        """A quiet event that belongs to no assignment."""
+        data = ToolCalled(
+            kind="workers", server="docs", tool="search", ms=12, outcome="ok", bytes=2048
+        )
+        return self.event(data, assignment=None)

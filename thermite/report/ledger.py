@@ -36,6 +36,10 @@ CSV_COLUMNS: Final = (
 _WRITTEN_OUT: Final = {9: " ", 10: " ", 13: " "} | {
     code: f"\\u{code:04x}"
     for code in (
+        *range(9),
+        11,
+        12,
+        *range(14, 32),
         *range(127, 160),
         0x061C,
         0x200E,
@@ -88,7 +92,8 @@ def csv_row(seq: int, kind: str, digest: bytes, body: bytes) -> list[str]:
         "hash": digest.hex(),
         "data": _one_line(bytes(said.data)),
     }
-    return ["" if values[name] is None else str(values[name]) for name in CSV_COLUMNS]
+    texts = ("" if values[name] is None else str(values[name]) for name in CSV_COLUMNS)
+    return [text.translate(_WRITTEN_OUT) for text in texts]
 
 
 def tail_line(seq: int, kind: str, body: bytes) -> str:
