@@ -125,7 +125,9 @@ class Spawner:
     def _read(self) -> None:
         while True:
             try:
-                raw, fds, _, _ = socket.recv_fds(self._line, MAX_MESSAGE_BYTES, _MAX_DESCRIPTORS)
+                raw, fds, _, _ = socket.recv_fds(
+                    self._line, MAX_MESSAGE_BYTES, _MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
+                )
             except OSError:
                 raw, fds = b"", []
             if not raw:

@@ -1,45 +1,52 @@
 """The stage's own process, from the fork to its exec, in the order of isolation 4.1.
 
-Everything that can be prepared is prepared before the fork. After it, the child gives up
-what it has in a fixed order, reports that it is ready, waits for the go byte and executes;
-a set-up that fails is told through the status pipe and is never the candidate's fault.
+It is forked ahead, sets what every stage has, and waits for its order: what this stage has.
+Then it gives up what it has in a fixed order, reports that it is ready, waits for the go
+byte and executes; a set-up that fails is told, and is never the candidate's fault.
 """
 
 import errno
-import fcntl
+import json
 import os
 import resource
 import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NoReturn
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NoReturn
 
 from . import linux
-from .landlock import Confinement
+from .ahead import KEPT_FD, LINE_FD
+from .landlock import DEVICES, READ, Ruleset
 
 READY: Final = b"R"
 FAILED: Final = b"F"
 NOT_EXECUTED: Final = b"X"
+GO: Final = b"g"
 OUR_EXEC_ERRORS: Final = frozenset(
     {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
 )
 """An exec that fails with one of these is the rig's trouble; any other is the candidate's."""
 
+MOST_ORDER_BYTES: Final = 1 << 17
+_MOST_FDS: Final = 64
 _TRIES: Final = 100
 _PAUSE_S: Final = 0.002
 """ETXTBSY lasts while a fork of the copy's writer, on its way to its own exec, still holds it."""
-
-_STATUS_FD: Final = 3
-_GO_FD: Final = 4
-_CWD_FD: Final = 5
-_SAFE_FD: Final = 20
-"""Descriptors are first moved from here on, so that none is overwritten on its way to 0–5."""
 
 _MIB: Final = 1 << 20
 _OPEN_FILES: Final = (1024, 65536)
 _LOCKED_BYTES: Final = 64 * _MIB
 _OOM_SCORE: Final = 800
+_ALWAYS: Final = (
+    (resource.RLIMIT_CORE, 0, 0),
+    (resource.RLIMIT_NOFILE, *_OPEN_FILES),
+    (resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, _LOCKED_BYTES),
+    (resource.RLIMIT_RTPRIO, 0, 0),
+    (resource.RLIMIT_NICE, 0, 0),
+    (resource.RLIMIT_MSGQUEUE, 0, 0),
+)
 
 
 @dataclass(frozen=True)
@@ -52,95 +59,119 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Setup:
-    """One stage, ready to be forked; descriptors are the parent's own."""
+class Order:
+    """One stage; beside it go stdout, stderr, the folder to run in, and what it may reach.
+
+    writable: the first so many of the latter may be written in, the others read.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str]
-    cwd: int
-    stdout: int
-    stderr: int
     identity: Identity | None
     processes: int | None
     disk_mib: int | None
-    cpus: frozenset[int]
+    cpus: Sequence[int]
     settle_ms: int
-    program: bytes | None
-    confinement: Confinement
-    confine_files: bool
     network: bool
+    writable: int = 0
+
+    def to_bytes(self) -> bytes:
+        """Return the message for a process that waits."""
+        return json.dumps(asdict(self)).encode()
 
 
-def fork_stage(setup: Setup) -> tuple[int, int, int]:
-    """Fork the stage's main process; return its pid, its status pipe and its go pipe."""
-    status_read, status_write = os.pipe2(os.O_CLOEXEC)
-    go_read, go_write = os.pipe2(os.O_CLOEXEC)
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            _become(setup, status_write, go_read, parent)
-        finally:
-            os._exit(126)
-    os.close(status_write)
-    os.close(go_read)
-    os.set_blocking(status_read, False)
-    return pid, status_read, go_write
+def _read_order(raw: bytes) -> Order:
+    told: dict[str, Any] = json.loads(raw)
+    if told["identity"] is not None:
+        told["identity"] = Identity(**told["identity"])
+    return Order(**told)
 
 
-def _become(setup: Setup, status: int, go: int, parent: int) -> NoReturn:
+_DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0, network=False)
+"""An order that is read and forgotten, so that reading the real one copies no page."""
+
+
+@dataclass(frozen=True)
+class Outfit:
+    """What every stage of this spawner has: filters by network, and what it may reach."""
+
+    programs: Mapping[bool, bytes | None]
+    landlock: int
+    confine_files: bool
+    system_paths: Sequence[str]
+
+    def ruleset(self, *, network: bool) -> Ruleset:
+        """Return what every stage may reach; a stage's own folders are still to be added."""
+        rules = Ruleset(self.landlock, files=self.confine_files, network=network)
+        if self.confine_files:
+            rules.allow_below(self.system_paths, READ)
+            rules.allow_below(DEVICES)
+        return rules
+
+
+def wait_for_order(outfit: Outfit, rules: Ruleset, line: socket.socket, parent: int) -> None:
+    """Prepare what can be prepared, then become the stage that an order describes."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.setsid()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
+        signal.signal(number, signal.SIG_DFL)
+    for which, soft, hard in _ALWAYS:
+        _set_limit(which, soft, hard)
+    _volunteer_for_oom()
+    os.umask(0o077)
+    rules.fd = KEPT_FD if rules.fd >= 0 else -1
+    _read_order(_DRY.to_bytes())
+    raw, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, _MOST_FDS)
+    if raw:
+        order = _read_order(raw)
+        if order.network:  # the ruleset that was made ahead takes the network away
+            rules = outfit.ruleset(network=True)
+        _become(order, fds, rules, outfit.programs[order.network], line, parent)
+
+
+def _become(  # noqa: PLR0917 - all that a stage is made of
+    order: Order,
+    fds: Sequence[int],
+    rules: Ruleset,
+    program: bytes | None,
+    line: socket.socket,
+    parent: int,
+) -> NoReturn:
+    stdout, stderr, cwd, *reach = fds
     try:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        os.setsid()
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
-            signal.signal(number, signal.SIG_DFL)
-        _take_descriptors(setup, status, go)
-        _limit(setup)
-        _take_identity(setup.identity)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        for number, fd in enumerate(reach):
+            rules.allow_in(fd, None if number < order.writable else READ)
+        _limit(order)
+        if order.identity is None:
+            linux.keep_capabilities(0)
+        else:
+            take_identity(order.identity)
         linux.forbid_new_privileges()
         linux.die_with_parent(signal.SIGKILL, parent)
-        setup.confinement.apply(files=setup.confine_files, network=setup.network, scope=True)
-        os.fchdir(_CWD_FD)
-        linux.close_from(_CWD_FD)
-        if setup.program is not None:
-            linux.install_filter(setup.program)
-        os.umask(0o077)
-        found = _candidates(setup.argv[0], setup.env.get("PATH", ""))
-        _settle(setup.settle_ms)
+        rules.enforce()
+        os.fchdir(cwd)
+        linux.close_from(LINE_FD + 1)
+        if program is not None:
+            linux.install_filter(program)
+        found = _candidates(order.argv[0], order.env.get("PATH", ""))
+        _settle(order.settle_ms)
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
-        os.write(_STATUS_FD, FAILED + f"{type(error).__name__}: {error}".encode()[:500])
+        line.send(FAILED + f"{type(error).__name__}: {error}".encode()[:500])
         os._exit(126)
-    os.write(_STATUS_FD, READY)
-    if os.read(_GO_FD, 1) != b"g":
+    line.send(READY)
+    if line.recv(1) != GO:
         os._exit(126)
-    _execute(found, setup)
+    _execute(found, order, line)
 
 
-def _take_descriptors(setup: Setup, status: int, go: int) -> None:
-    """Leave 0–2 for the stage and 3–5 for us; Landlock's rules still need the others."""
-    null = os.open("/dev/null", os.O_RDONLY)
-    wanted = (null, setup.stdout, setup.stderr, status, go, setup.cwd)
-    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_FD) for fd in wanted]
-    for number, fd in enumerate(moved):
-        os.dup2(fd, number, inheritable=number <= 2)  # noqa: PLR2004 - stderr
-
-
-def _limit(setup: Setup) -> None:
-    size = resource.RLIM_INFINITY if setup.disk_mib is None else setup.disk_mib * _MIB
-    for which, soft, hard in (
-        (resource.RLIMIT_FSIZE, size, size),
-        (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_NOFILE, *_OPEN_FILES),
-        (resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, _LOCKED_BYTES),
-        (resource.RLIMIT_RTPRIO, 0, 0),
-        (resource.RLIMIT_NICE, 0, 0),
-        (resource.RLIMIT_MSGQUEUE, 0, 0),
-    ):
-        _set_limit(which, soft, hard)
-    if setup.processes is not None:
-        _set_limit(resource.RLIMIT_NPROC, setup.processes, setup.processes)
-    os.sched_setaffinity(0, setup.cpus)
-    _volunteer_for_oom()
+def _limit(order: Order) -> None:
+    size = resource.RLIM_INFINITY if order.disk_mib is None else order.disk_mib * _MIB
+    _set_limit(resource.RLIMIT_FSIZE, size, size)
+    if order.processes is not None:
+        _set_limit(resource.RLIMIT_NPROC, order.processes, order.processes)
+    os.sched_setaffinity(0, order.cpus)
 
 
 def _volunteer_for_oom() -> None:
@@ -179,13 +210,6 @@ def take_identity(identity: Identity, keep: int = 0) -> None:
         raise OSError(errno.EPERM, f"ids are {os.getresuid()}, {os.getresgid()}")
 
 
-def _take_identity(identity: Identity | None) -> None:
-    if identity is None:
-        linux.keep_capabilities(0)
-    else:
-        take_identity(identity)
-
-
 def _candidates(program: str, path: str) -> list[str]:
     """Return what execvp would try, in its order; relative to the work folder as it is."""
     if "/" in program:
@@ -201,15 +225,15 @@ def _settle(milliseconds: int) -> None:
         pass
 
 
-def _execute(found: list[str], setup: Setup) -> NoReturn:
+def _execute(found: list[str], order: Order, line: socket.socket) -> NoReturn:
     code = errno.ENOENT
     for path in found * _TRIES:
         try:
-            os.execve(path, list(setup.argv), setup.env)
+            os.execve(path, list(order.argv), order.env)
         except OSError as error:
             code = error.errno or errno.EINVAL
         if code != errno.ETXTBSY:
             break
         time.sleep(_PAUSE_S)
-    os.write(_STATUS_FD, NOT_EXECUTED + str(code).encode())
+    line.send(NOT_EXECUTED + str(code).encode())
     os._exit(127 if code in {errno.ENOENT, errno.ENOTDIR} else 126)

@@ -8,14 +8,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from .collector import Order, collect
 from .fork import Duty, Garb, finished, fork, trouble
 from .ground import Ground, Slot
-from .landlock import READ, Confinement
+from .landlock import READ, Ruleset
 from .loop import Step
 from .place import place
 from .stage import Reply
@@ -119,12 +119,10 @@ def collect_outputs(ground: Ground, fields: Fields, fds: list[int]) -> Step[Repl
     target = _the_descriptor(fds, "a folder to collect into")
     report = os.memfd_create("report")
     order = Order(paths=fields["paths"], owner=slot.uid, **fields["limits"])
-    garb = ground.garb(None)
-    confinement = Confinement(ground.level.landlock)
-    if ground.level.landlock:
-        confinement.allow_below((slot.folder or "",), READ)
-        confinement.allow_all_in(target)
-        garb = Garb(garb.identity, garb.keep, garb.cpus, confinement)
+    rules = Ruleset(ground.level.landlock, files=bool(ground.level.landlock), network=False)
+    rules.allow_in(slot.folder_fd, READ)
+    rules.allow_in(target)
+    garb = replace(ground.garb(None), rules=rules)
     try:
         errand = Errand("collect", partial(collect, order), _COLLECT_S)
         yield from _done(ground, slot, errand, [slot.folder_fd, target, report], garb)
@@ -132,7 +130,7 @@ def collect_outputs(ground: Ground, fields: Fields, fds: list[int]) -> Step[Repl
         os.close(report)
         raise
     finally:
-        confinement.close()
+        rules.close()
     return {}, [report]
 
 

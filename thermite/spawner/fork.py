@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from . import linux
 from .child import Identity, take_identity
-from .landlock import Confinement
+from .landlock import Ruleset
 from .loop import Step, Until
 
 Duty: TypeAlias = Callable[[Sequence[int], Callable[[bytes], None]], None]
@@ -35,7 +35,7 @@ class Garb:
     identity: Identity | None
     keep: int = 0
     cpus: frozenset[int] = frozenset()
-    confinement: Confinement | None = None
+    rules: Ruleset | None = None
 
 
 @dataclass
@@ -101,8 +101,8 @@ def _dress(garb: Garb, parent: int) -> None:
         linux.keep_capabilities(garb.keep)
     linux.forbid_new_privileges()
     linux.die_with_parent(signal.SIGKILL, parent)
-    if garb.confinement is not None:
-        garb.confinement.apply(files=True, network=False, scope=True)
+    if garb.rules is not None:
+        garb.rules.enforce()
 
 
 def finished(one: Fork, deadline: float | None) -> Step[bool]:

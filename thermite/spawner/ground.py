@@ -2,15 +2,19 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from . import linux, scan
-from .child import Identity
+from .ahead import Ahead, fork_ahead
+from .child import Identity, Outfit, wait_for_order
+from .deadly import wait_to_kill
 from .fork import Fork, Garb
 from .landlock import SYSTEM, spared
-from .loop import Gate, Loop, Task
+from .loop import Gate, Loop, Step, Task, Until
 from .seccomp import program
 from .settings import Settings
 from .shared import SharedFolders
@@ -100,12 +104,18 @@ class Ground:
         self.is_timing = False
         self.children: set[int] = set()
         self.shared = SharedFolders()
-        self.late_killer: tuple[int, int] | None = None
+        self.late_killer: Ahead | None = None
         self.all_cpus = frozenset(os.sched_getaffinity(0))
         self.run_cpus = _run_cpus(settings, self.all_cpus)
         self.quiet_cpus = self.all_cpus - self.run_cpus or self.all_cpus
-        self.filters = _filters(level)
-        self.system_paths = _system_paths(settings)
+        self.outfit = Outfit(
+            programs=_filters(level),
+            landlock=level.landlock,
+            confine_files=level.name == "none" and level.landlock > 0,
+            system_paths=_system_paths(settings),
+        )
+        self._stage_ahead: Ahead | None = None
+        self._killer_ahead: Ahead | None = None
 
     def slot(self, name: str) -> Slot:
         """Return a slot that can be used.
@@ -133,6 +143,36 @@ class Ground:
         for slot in self.slots.values():
             if slot.live is not None:
                 yield slot, slot.live
+
+    def take_stage_process(self) -> Ahead:
+        """Return a process that waits for a stage's order: the one made ahead, or a new one."""
+        one, self._stage_ahead = self._stage_ahead, None
+        return one or self._fork_stage()
+
+    def take_killer(self) -> Ahead:
+        """Return a killer that waits for its order."""
+        one, self._killer_ahead = self._killer_ahead, None
+        return one or self._fork_killer()
+
+    def make_ahead(self) -> Step[None]:
+        """Make what the next stage will need, after the last one has been answered."""
+        yield Until((), time.monotonic())
+        if self._stage_ahead is None:
+            self._stage_ahead = self._fork_stage()
+        if self._killer_ahead is None and self.level.reaper is not None:
+            self._killer_ahead = self._fork_killer()
+
+    def _fork_stage(self) -> Ahead:
+        rules = self.outfit.ruleset(network=False)
+        one = fork_ahead(partial(wait_for_order, self.outfit, rules), rules.fd)
+        rules.close()
+        self.children.add(one.pid)
+        return one
+
+    def _fork_killer(self) -> Ahead:
+        one = fork_ahead(partial(wait_to_kill, self.level.reaper or 0))
+        self.children.add(one.pid)
+        return one
 
     def adopt(self, one: Fork) -> Fork:
         """Remember a fork as ours, so that it is not taken for an orphan."""

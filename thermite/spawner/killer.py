@@ -7,19 +7,19 @@ of the machine, so any assertion that does not hold means: do not kill. Two kill
 R would end each other: one at a time.
 """
 
-import contextlib
 import os
 import signal
 import time
 from typing import Final
 
-from . import linux, scan
+from . import scan
+from .ahead import Ahead
+from .deadly import NOT_AS_ASSERTED
 from .ground import Ground
 from .loop import Step, Until
 from .vocabulary import RefusedError
 
 _DEADLINE_S: Final = 1.0
-_NOT_AS_ASSERTED: Final = 3
 PRIORITY: Final = 5
 """SCHED_FIFO of the spawner, inherited by the killer (isolation, finding 3)."""
 
@@ -35,8 +35,8 @@ def kill_uid(ground: Ground, uid: int, number: int) -> Step[None]:
     yield from ground.killing.taken()
     try:
         if (yield from _last_one_is_gone(ground)):
-            reaper = _asserted(ground, uid)
-            yield from _kill(ground, uid, reaper, number)
+            _assert_all(ground, uid)
+            yield from _kill(ground, uid, number)
     finally:
         ground.killing.open()
 
@@ -45,18 +45,18 @@ def _last_one_is_gone(ground: Ground) -> Step[bool]:
     """Bury a killer that was given up on; false while it still lives."""
     if ground.late_killer is None:
         return True
-    pid, pidfd = ground.late_killer
-    if pidfd not in (yield Until((pidfd,), time.monotonic() + _DEADLINE_S)):
+    one = ground.late_killer
+    if one.pidfd not in (yield Until((one.pidfd,), time.monotonic() + _DEADLINE_S)):
         return False
-    os.waitpid(pid, 0)
-    os.close(pidfd)
-    ground.children.discard(pid)
+    os.waitpid(one.pid, 0)
+    one.close()
+    ground.children.discard(one.pid)
     ground.late_killer = None
     return True
 
 
-def _asserted(ground: Ground, uid: int) -> int:
-    """Return R when everything holds that must hold before a fork."""
+def _assert_all(ground: Ground, uid: int) -> None:
+    """Hold everything that must hold before a killer gets its order."""
     reaper, leases = ground.level.reaper, ground.level.leases
     if reaper is None or leases is None:
         raise RefusedError(f"isolation: uid {uid} is not a slot's own")
@@ -67,40 +67,31 @@ def _asserted(ground: Ground, uid: int) -> int:
     found = scan.holders_of(reaper)
     if found:
         raise RefusedError(f"isolation: process {found[0]} has the reaper's uid {reaper}")
-    return reaper
 
 
-def _kill(ground: Ground, uid: int, reaper: int, number: int) -> Step[None]:
-    look, nobody_there = linux.CapabilityLook(), contextlib.suppress(ProcessLookupError)
-    pid = os.fork()
-    if pid == 0:
-        code = _NOT_AS_ASSERTED
-        try:
-            os.setgroups([])
-            os.setresgid(reaper, reaper, reaper)
-            os.setresuid(reaper, uid, reaper)
-            if os.getresuid() == (reaper, uid, reaper) and look.is_empty():
-                with nobody_there:
-                    os.kill(-1, number)
-                code = 0
-        finally:
-            os._exit(code)
-    pidfd = os.pidfd_open(pid)
-    ground.children.add(pid)
-    if pidfd not in (yield Until((pidfd,), time.monotonic() + _DEADLINE_S)):
-        _give_up(ground, pid, pidfd)
+def _kill(ground: Ground, uid: int, number: int) -> Step[None]:
+    one = ground.take_killer()
+    try:
+        one.line.send(b"%d %d" % (uid, number))
+    except OSError:
+        ground.children.discard(one.pid)
+        os.waitpid(one.pid, 0)
+        one.close()
+        return  # it had died while it waited: the caller scans and asks again
+    if one.pidfd not in (yield Until((one.pidfd,), time.monotonic() + _DEADLINE_S)):
+        _give_up(ground, one)
         return
-    _, status = os.waitpid(pid, 0)
-    os.close(pidfd)
-    ground.children.discard(pid)
-    if os.waitstatus_to_exitcode(status) == _NOT_AS_ASSERTED:
+    _, status = os.waitpid(one.pid, 0)
+    one.close()
+    ground.children.discard(one.pid)
+    if os.waitstatus_to_exitcode(status) == NOT_AS_ASSERTED:
         raise RefusedError(f"isolation: the killer of uid {uid} was not what it must be")
 
 
-def _give_up(ground: Ground, pid: int, pidfd: int) -> None:
+def _give_up(ground: Ground, one: Ahead) -> None:
     """End a starved killer without waiting for it, with what the attacker took given back."""
-    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    signal.pidfd_send_signal(one.pidfd, signal.SIGKILL)
     if ground.level.is_realtime:
-        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
-    os.sched_setaffinity(pid, ground.all_cpus)
-    ground.late_killer = (pid, pidfd)
+        os.sched_setscheduler(one.pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    os.sched_setaffinity(one.pid, ground.all_cpus)
+    ground.late_killer = one

@@ -7,6 +7,7 @@ kernel's Documentation/userspace-api/landlock.rst; bits: include/uapi/linux/land
 
 import ctypes
 import os
+import stat
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
@@ -83,61 +84,68 @@ def spared(root: str, private: Sequence[str]) -> list[str]:
     return kept
 
 
-class Confinement:
-    """What one process will be allowed; made before the fork, applied after it."""
+class Ruleset:
+    """What one process will be allowed: made and filled by anybody, enforced by itself."""
 
-    def __init__(self, version: int) -> None:
-        self.version = version
-        self._rules: list[tuple[int, int]] = []
+    def __init__(self, version: int, *, files: bool, network: bool) -> None:
+        """Make an empty ruleset.
 
-    def allow_below(self, paths: Iterable[str], rights: int = READ) -> None:
-        """Allow `rights` for everything below each path that exists."""
+        files: reach no file but those that rules name; network: leave TCP alone.
+
+        Raises:
+            OSError: the kernel refused.
+        """
+        self._all = _all_rights(version)
+        fs = self._all if files else 0
+        net = _NET if version >= _NET_ABI and not network else 0
+        scoped = _SCOPE if version >= SCOPE_ABI else 0
+        self.fd = -1
+        if fs | net | scoped:
+            block = ctypes.create_string_buffer(struct.pack("=QQQ", fs, net, scoped), 24)
+            size = 24 if version >= SCOPE_ABI else 16 if version >= _NET_ABI else 8
+            self.fd = call(LANDLOCK_CREATE_RULESET, block, ctypes.c_size_t(size), ctypes.c_uint(0))
+            os.set_inheritable(self.fd, False)  # noqa: FBT003 - positional only
+
+    def allow_in(self, folder: int, rights: int | None = None) -> None:
+        """Allow `rights`, by default all, in an open folder or for an open file."""
+        if self.fd < 0:
+            return
+        wanted = self._all if rights is None else rights
+        if not stat.S_ISDIR(os.fstat(folder).st_mode):
+            wanted &= _FILE_RIGHTS & self._all
+        rule = ctypes.create_string_buffer(struct.pack("=Qi", wanted, folder), 12)
+        call(
+            LANDLOCK_ADD_RULE,
+            ctypes.c_int(self.fd),
+            ctypes.c_int(_RULE_PATH_BENEATH),
+            rule,
+            ctypes.c_uint(0),
+        )
+
+    def allow_below(self, paths: Iterable[str], rights: int | None = None) -> None:
+        """Allow `rights`, by default all, below each path that exists."""
         for path in paths:
             try:
                 fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
             except OSError:
                 continue
-            self._rules.append((fd, rights if os.path.isdir(path) else rights & _FILE_RIGHTS))
-
-    def allow_all_below(self, paths: Iterable[str]) -> None:
-        """Allow everything below each path."""
-        self.allow_below(paths, _all_rights(self.version))
-
-    def allow_all_in(self, folder: int) -> None:
-        """Allow everything below an open folder."""
-        self._rules.append((os.dup(folder), _all_rights(self.version)))
+            try:
+                self.allow_in(fd, rights)
+            finally:
+                os.close(fd)
 
     def close(self) -> None:
-        """Close the descriptors of the rules."""
-        for fd, _ in self._rules:
-            os.close(fd)
-        self._rules.clear()
+        """Give the ruleset up; whoever enforces it has a copy of the descriptor."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
-    def apply(self, *, files: bool, network: bool, scope: bool) -> None:
+    def enforce(self) -> None:
         """Confine the calling process for good; needs no_new_privs.
-
-        network: leave TCP alone; scope: keep signals and abstract sockets inside.
 
         Raises:
             OSError: the kernel refused.
         """
-        fs = _all_rights(self.version) if files else 0
-        net = _NET if self.version >= _NET_ABI and not network else 0
-        scoped = _SCOPE if self.version >= SCOPE_ABI and scope else 0
-        if not fs | net | scoped:
-            return
-        attributes = struct.pack("=QQQ", fs, net, scoped)
-        size = 24 if self.version >= SCOPE_ABI else 16 if self.version >= _NET_ABI else 8
-        block = ctypes.create_string_buffer(attributes, 24)
-        ruleset = call(LANDLOCK_CREATE_RULESET, block, ctypes.c_size_t(size), ctypes.c_uint(0))
-        for fd, rights in self._rules if files else ():
-            rule = ctypes.create_string_buffer(struct.pack("=Qi", rights & fs, fd), 12)
-            call(
-                LANDLOCK_ADD_RULE,
-                ctypes.c_int(ruleset),
-                ctypes.c_int(_RULE_PATH_BENEATH),
-                rule,
-                ctypes.c_uint(0),
-            )
-        call(LANDLOCK_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
-        os.close(ruleset)
+        if self.fd >= 0:
+            call(LANDLOCK_RESTRICT_SELF, ctypes.c_int(self.fd), ctypes.c_uint(0))
+            self.close()

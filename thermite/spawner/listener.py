@@ -43,7 +43,10 @@ class Listener:
             yield Until((self._socket.fileno(),))
             try:
                 raw, fds, flags, _ = socket.recv_fds(
-                    self._socket, MAX_MESSAGE_BYTES + 1, MAX_DESCRIPTORS
+                    self._socket,
+                    MAX_MESSAGE_BYTES + 1,
+                    MAX_DESCRIPTORS,
+                    socket.MSG_CMSG_CLOEXEC,
                 )
             except BlockingIOError:
                 continue

@@ -1,4 +1,4 @@
-"""What a stage is given before its fork: pipes, a working folder, rules, a process limit."""
+"""What a stage is given: pipes, a working folder, what it may reach, a process limit."""
 
 import contextlib
 import os
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import scan
-from .child import Setup
+from .child import Order
 from .ground import Ground, Slot
-from .landlock import DEVICES, Confinement
 from .vocabulary import Fields, RefusedError
 
 _MOST_LEVELS: Final = 128
@@ -51,10 +50,10 @@ class Streams:
 
 
 @contextlib.contextmanager
-def setup_of(
+def order_of(
     ground: Ground, slot: Slot, fields: Fields, streams: Streams, cpus: frozenset[int]
-) -> Iterator[Setup]:
-    """Prepare one stage; what it holds open is closed when the fork has been made.
+) -> Iterator[tuple[Order, list[int]]]:
+    """Prepare one stage's order and the descriptors beside it, which are closed at the end.
 
     Raises:
         RefusedError: a folder or a copy is not the slot's.
@@ -62,26 +61,25 @@ def setup_of(
     with contextlib.ExitStack() as opened:
         cwd = _working_folder(slot, fields["cwd"])
         opened.callback(os.close, cwd)
-        confinement = Confinement(ground.level.landlock)
-        opened.callback(confinement.close)
-        if slot.identity is None and ground.level.landlock:
-            _confine_files(ground, slot, fields, confinement)
-        yield Setup(
+        err = streams.out[1] if streams.err is None else streams.err[1]
+        reach = [slot.folder_fd] if ground.outfit.confine_files else []
+        for name in fields["readable"]:
+            path = _copy_path(slot, name)
+            if ground.outfit.confine_files:
+                reach.append(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+                opened.callback(os.close, reach[-1])
+        order = Order(
             argv=fields["argv"],
             env=fields["env"],
-            cwd=cwd,
-            stdout=streams.out[1],
-            stderr=streams.out[1] if streams.err is None else streams.err[1],
             identity=slot.identity,
             processes=_process_limit(slot, fields["limits"]["processes"]),
             disk_mib=fields["limits"]["disk_mib"],
-            cpus=cpus,
+            cpus=sorted(cpus),
             settle_ms=fields["settle_ms"],
-            program=ground.filters[slot.network],
-            confinement=confinement,
-            confine_files=slot.identity is None,
             network=slot.network,
+            writable=1,
         )
+        yield order, [streams.out[1], err, cwd, *reach]
 
 
 def _working_folder(slot: Slot, cwd: str | None) -> int:
@@ -114,14 +112,6 @@ def _is_below(fd: int, tops: list[tuple[int, int]]) -> bool:
         return False
     finally:
         os.close(here)
-
-
-def _confine_files(ground: Ground, slot: Slot, fields: Fields, confinement: Confinement) -> None:
-    """Level none: the system to read, the work folder to write, granted copies to read."""
-    confinement.allow_below(ground.system_paths)
-    confinement.allow_all_below(DEVICES)
-    confinement.allow_all_below((slot.folder or "",))
-    confinement.allow_below(_copy_path(slot, name) for name in fields["readable"])
 
 
 def _copy_path(slot: Slot, name: str) -> str:

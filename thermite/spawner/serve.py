@@ -41,6 +41,7 @@ def main(argv: list[str]) -> int:
         return _INFRASTRUCTURE
     serve = _serve_children if settings.children else _serve_client
     ground.loop.start(end_strays_for_ever(ground))
+    ground.loop.start(ground.make_ahead())
     gc.collect()
     gc.disable()  # nothing here makes cycles that grow; a collection would touch every page
     gc.freeze()  # a fork then copies fewer pages

@@ -3,19 +3,20 @@
 import contextlib
 import os
 import signal
+import socket
 import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from . import clock
 from .attendant import Watch
-from .child import FAILED, NOT_EXECUTED, OUR_EXEC_ERRORS, READY, fork_stage
+from .child import FAILED, GO, NOT_EXECUTED, OUR_EXEC_ERRORS, READY
 from .ending import Proof, end_main, end_slot
 from .ground import Ground, Live, Slot
 from .leavings import sweep_leavings
 from .linux import raw_ns
 from .loop import Step, Until
-from .preparing import Streams, setup_of
+from .preparing import Streams, order_of
 from .vocabulary import Fields, RefusedError
 from .watching import Attendant
 
@@ -80,12 +81,12 @@ class Course:
         self._outcome = Outcome()
 
     def run(self) -> Step[Reply]:
-        """Fork the stage and its attendant, let it go, and end it whatever happens."""
-        live, status, go = self._forked()
+        """Order the stage and its attendant, let it go, and end it whatever happens."""
+        live, line = self._ordered()
         attendant = self._attendant(live)
         self._streams.close_pipes(0)
         try:
-            yield from self._begin(live, status, go)
+            yield from self._begin(live, line)
             yield from self._watched(live, attendant)
         finally:
             proof = yield from self._end(live)
@@ -93,31 +94,33 @@ class Course:
             if problem is not None:
                 self._slot.attendant = None
                 self._ground.children.discard(attendant.fork.pid)
+            self._ground.loop.start(self._ground.make_ahead())
         if problem is not None:
             raise RefusedError(f"the attendant failed: {problem}")
-        self._read_exec_error(status)
+        self._read_exec_error(line)
         if self._outcome.killed is None:
             self._outcome.killed = attendant.over  # crossed in the stage's last moment
         proof = replace(proof, swept=(yield from sweep_leavings(self._ground, self._slot)))
         return self._reply(proof)
 
-    def _forked(self) -> tuple[Live, int, int]:
-        """Fork the main process and enter it as the slot's; return its two pipes too."""
+    def _ordered(self) -> tuple[Live, socket.socket]:
+        """Give a waiting process this stage's order and enter it as the slot's."""
         given = (self._ground, self._slot, self._fields, self._streams, self._cpus)
         try:
-            with setup_of(*given) as setup:
-                main, status, go = fork_stage(setup)
+            with order_of(*given) as (order, fds):
+                one = self._ground.take_stage_process()
+                live = Live(one.pid, one.pidfd, self._ground.loop.current)
+                self._slot.live = live
+                self._opened.callback(one.line.close)
+                # One that died while it waited shows as a stage that does not become ready.
+                with contextlib.suppress(OSError):
+                    socket.send_fds(one.line, [order.to_bytes()], fds)
         except (RefusedError, OSError):
             self._streams.close_pipes(0)
             raise
         finally:
             self._streams.close_pipes(1)
-        self._opened.callback(os.close, status)
-        self._opened.callback(os.close, go)
-        self._ground.children.add(main)
-        live = Live(main, os.pidfd_open(main), self._ground.loop.current)
-        self._slot.live = live
-        return live, status, go
+        return live, one.line
 
     def _attendant(self, live: Live) -> Attendant:
         slot, limits = self._slot, self._limits
@@ -135,19 +138,19 @@ class Course:
         slot.attendant.begin(watch, [slot.folder_fd, *self._streams.for_attendant])
         return slot.attendant
 
-    def _begin(self, live: Live, status: int, go: int) -> Step[None]:
+    def _begin(self, live: Live, line: socket.socket) -> Step[None]:
         """Wait until the child is ready, then stamp and let it go.
 
         Raises:
             RefusedError: it could not be set up, or was ended before.
         """
         deadline = time.monotonic() + _SETUP_S + self._fields["settle_ms"] / 1000
-        while status not in (yield Until((status, live.pidfd), deadline)):
+        while line.fileno() not in (yield Until((line.fileno(), live.pidfd), deadline)):
             if live.to_kill:
                 raise RefusedError("the stage was ended before it began")
             if time.monotonic() >= deadline:
                 raise RefusedError(f"the stage's process was not ready after {_SETUP_S:.0f} s")
-        said = os.read(status, 1024)
+        said = _word(line)
         if not said.startswith(READY):
             text = said.removeprefix(FAILED).decode("utf-8", "replace") or "it ended"
             raise RefusedError(f"the stage could not be set up: {text}")
@@ -156,7 +159,7 @@ class Course:
         if self._limits["timeout_s"] is not None:
             live.deadline = time.monotonic() + self._limits["timeout_s"]
         self._outcome.t0 = raw_ns()
-        os.write(go, b"g")
+        line.send(GO)
 
     def _counters(self) -> clock.Counters:
         return clock.counters(min(self._cpus) if self._fields["timed"] else None)
@@ -196,8 +199,8 @@ class Course:
             os.close(live.pidfd)
             self._slot.live = None
 
-    def _read_exec_error(self, status: int) -> None:
-        said = os.read(status, 64)
+    def _read_exec_error(self, line: socket.socket) -> None:
+        said = _word(line)
         if said.startswith(NOT_EXECUTED):
             self._outcome.exec_error = int(said[len(NOT_EXECUTED) :])
 
@@ -235,6 +238,14 @@ class Course:
             "mhz": [before.mhz, after.mhz],
             "millidegrees": [before.millidegrees, after.millidegrees],
         }
+
+
+def _word(line: socket.socket) -> bytes:
+    """Return what the stage's process has said, nothing when it can say no more."""
+    try:
+        return line.recv(1024)
+    except (BlockingIOError, ConnectionResetError):
+        return b""
 
 
 def _suspended(moved_ns: int) -> int:

@@ -1,0 +1,70 @@
+"""Processes forked ahead of their use: a fork's cost is not paid by whoever waits.
+
+A fork in Python costs less than the pages that it then copies one by one, so one stage
+process and one killer always stand ready, have gone through their code once, and wait for
+their order on a line of their own. Each serves once.
+"""
+
+import fcntl
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from . import linux
+
+LINE_FD: Final = 3
+KEPT_FD: Final = 4
+"""A second descriptor that such a process may keep: a ruleset, say."""
+_SAFE_FD: Final = 20
+
+
+@dataclass
+class Ahead:
+    """One that waits; whatever is written to the line is its order."""
+
+    pid: int
+    pidfd: int
+    line: socket.socket
+
+    def close(self) -> None:
+        """Close what belongs to it, once it has been reaped."""
+        os.close(self.pidfd)
+        self.line.close()
+
+
+def fork_ahead(duty: Callable[[socket.socket, int], None], kept: int = -1) -> Ahead:
+    """Fork a process that waits for its order.
+
+    duty: gets the line and the spawner's pid, and never returns normally;
+    kept: a descriptor that it has as `KEPT_FD`, if not negative.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _wait(duty, theirs.fileno(), kept, parent)
+        finally:
+            os._exit(126)
+    theirs.close()
+    ours.settimeout(0)
+    return Ahead(pid, os.pidfd_open(pid), ours)
+
+
+def _wait(duty: Callable[[socket.socket, int], None], line: int, kept: int, parent: int) -> None:
+    gc.disable()
+    signal.set_wakeup_fd(-1)
+    for caught in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(caught, signal.SIG_DFL)
+    null = os.open("/dev/null", os.O_RDWR)
+    wanted = [null, null, null, line] + ([kept] if kept >= 0 else [])
+    moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_FD) for fd in wanted]
+    for number, fd in enumerate(moved):
+        os.dup2(fd, number, inheritable=number < LINE_FD)
+    linux.close_from(len(wanted))
+    linux.die_with_parent(signal.SIGKILL, parent)
+    duty(socket.socket(fileno=LINE_FD), parent)
