@@ -110,3 +110,68 @@ def test_the_example_s_contract_fits_its_kit() -> None:
     contract = read_toml_contract((ROOT / "examples/matmul/contract.toml").read_bytes())
     assert isinstance(contract, Contract)
     assert fit_problems(load_kit(ROOT / "kits/demo-cpu"), contract, "cpu") == []
+
+
+def test_kit_new_show_fit_and_bundle_follow_each_other(tmp_path: Path) -> None:
+    assert thermite("kit", "new", "mine", "--language", "python", cwd=tmp_path).returncode == 0
+    shown = thermite("kit", "show", "mine", cwd=tmp_path).stdout
+    assert "  sees      its build, the cell's parameters, bench/run.py" in shown.splitlines()
+    manifest = json.loads(thermite("kit", "show", "mine", "--json", cwd=tmp_path).stdout)["kit"]
+    assert (manifest["name"], manifest["build"]["rss_mib"]) == ("mine", 4096)
+    bundle = ["kit", "bundle", "mine", "--json", "--out"]
+    made = [json.loads(thermite(*bundle, name, cwd=tmp_path).stdout) for name in ("a", "b")]
+    assert made[0]["commit"] == made[1]["commit"]
+    assert (tmp_path / "a").stat().st_size == made[0]["bytes"]
+    assert thermite(*bundle, "a", cwd=tmp_path).returncode == 2
+    assert thermite("kit", "new", "mine", "--language", "c", cwd=tmp_path).returncode == 2
+
+
+def test_kit_fit_says_all_that_does_not_fit(tmp_path: Path) -> None:
+    contract = str(ROOT / "examples/matmul/contract.toml")
+    fit = ["kit", "fit", str(ROOT / "kits/demo-cpu"), "--contract", contract]
+    assert json.loads(thermite(*fit, "--json", cwd=tmp_path).stdout) == {"ok": True, "problems": []}
+    other = ["kit", "fit", str(ROOT / "kits/smoke-cpu"), "--contract", contract, "--target", "gpu"]
+    done = thermite(*other, "--json", cwd=tmp_path)
+    assert done.returncode == 4
+    assert json.loads(done.stdout) == {
+        "ok": False,
+        "problems": [
+            "the kit measures on cpu, and this rig's target is gpu",
+            "cells names cell even, which the kit does not have",
+            "held_out_cells names cell odd, which the kit does not have",
+        ],
+    }
+
+
+def test_kit_fit_shows_a_broken_kit_and_a_broken_contract_together(tmp_path: Path) -> None:
+    (tmp_path / "kit.json").write_text("[]")
+    (tmp_path / "c.json").write_text("{}")
+    done = thermite("kit", "fit", ".", "--contract", "c.json", "--json", cwd=tmp_path)
+    problems = json.loads(done.stdout)["problems"]
+    assert done.returncode == 4
+    assert {one.partition(":")[0] for one in problems} == {"kit", "contract"}
+
+
+def test_a_bundle_of_a_repository_is_its_head(tmp_path: Path) -> None:
+    assert thermite("init", "p", "--example", "matmul", cwd=tmp_path).returncode == 0
+    done = thermite("kit", "bundle", "p", cwd=tmp_path)
+    assert (done.returncode, "kit.json" in done.stderr) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        pytest.param(["--language", "c", "--describe"], id="both"),
+        pytest.param([], id="neither"),
+        pytest.param(["--describe", "--build", "make", "--run", "x"], id="no check"),
+        pytest.param(["--describe", "--build", "'", "--run", "x", "--check", "y"], id="open quote"),
+        pytest.param(
+            ["--describe", "--build", "a", "--run", "x", "--check", "y", "--cell", "a=3"],
+            id="no cell",
+        ),
+    ],
+)
+def test_kit_new_refuses_what_it_can_t_write(args: list[str], tmp_path: Path) -> None:
+    done = thermite("kit", "new", "mine", *args, cwd=tmp_path)
+    assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)
+    assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,14 @@ def run(kit: Path, candidate: str, cell: str, into: Path) -> dict[str, object]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def test_kit_new_writes_the_page_s_own_files(kit: Path) -> None:
+    example = ROOT / "examples/kit-c"
+    names = [one.relative_to(example) for one in example.rglob("*") if one.is_file()]
+    assert sorted(map(str, names)) == sorted(name for name, _ in FILE.findall(PAGE))
+    for name in names:
+        assert (example / name).read_text() == (kit / name).read_text()
+
+
 def test_the_page_s_shell_lines_work(kit: Path, tmp_path: Path) -> None:
     (tmp_path / "thermite").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m thermite "$@"\n')
     (tmp_path / "thermite").chmod(0o755)

@@ -34,4 +34,6 @@ def command(output: Output, *, folder: Path | None, example: str) -> None:
     output.result(f"project   {started.project}, at {started.commit[:12]}")
     output.result(f"contract  {started.contract}")
     output.result(f"kit       {started.kit}")
-    output.result(f"next      thermite assign {started.contract} --kit {started.kit} --rig NAME")
+    output.result(
+        f"next      thermite assign {started.contract} --kit {started.kit.name} --rig NAME"
+    )

@@ -7,7 +7,13 @@ from thermite.cli.noun import LazyNounGroup
 
 TABLE: Final = {
     "list": Subcommand("thermite.cli.kit_list", "the kits that control keeps"),
+    "new": Subcommand("thermite.cli.kit_new", "a kit that works, to start from"),
     "check": Subcommand("thermite.cli.kit_check", "everything that is wrong with a kit"),
+    "fit": Subcommand("thermite.cli.kit_fit", "does a kit fit a contract?"),
+    "show": Subcommand("thermite.cli.kit_show", "what a judge does with a kit, in words"),
+    "bundle": Subcommand("thermite.cli.kit_bundle", "a kit as one file that travels"),
 }
 
-command = LazyNounGroup("kit", table=TABLE, about="Check kits, and list those that control keeps.")
+command = LazyNounGroup(
+    "kit", table=TABLE, about="Write, check and carry kits; list those that control keeps."
+)

@@ -7,21 +7,24 @@ import click
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError
-from thermite.kit.examine import examine
+from thermite.kit.doubts import doubts
+from thermite.kit.examine import Examined, examine
 
 
-@click.command("check", epilog="Example: thermite kit check kits/smoke-cpu")
+@click.command("check", epilog="Example: thermite kit check kits/smoke-cpu --strict")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--strict", is_flag=True, help="Warn of what makes a kit easy to fool, too.")
 @with_output
-def command(output: Output, *, folder: Path) -> None:
+def command(output: Output, *, folder: Path, strict: bool) -> None:
     """Read a kit's kit.json and look at the files that it names; exit 4 when there is a problem.
 
-    Needs no git, no rig and no root, and changes nothing.
+    Needs no git, no rig and no root, runs nothing and changes nothing.
     """
-    if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}")
-    found = examine(folder)
-    for text in found.warnings:
+    found = examined(folder)
+    warnings = list(found.warnings)
+    if strict and found.kit is not None:
+        warnings += doubts(found.kit, folder)
+    for text in warnings:
         output.warn(text)
     output.document({"ok": not found.problems, "problems": found.problems})
     for text in found.problems:
@@ -29,3 +32,23 @@ def command(output: Output, *, folder: Path) -> None:
     if found.problems:
         raise CommandEnds(Exit.REFUSED)
     output.result(f"{folder} is a kit without problems")
+
+
+def examined(folder: Path) -> Examined:
+    """Return what there is to say about a kit's folder.
+
+    Raises:
+        NotFoundError: there is no such folder.
+    """
+    return examine(kit_folder(folder))
+
+
+def kit_folder(folder: Path) -> Path:
+    """Return the folder of a kit.
+
+    Raises:
+        NotFoundError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise NotFoundError(f"there is no folder {folder}")
+    return folder

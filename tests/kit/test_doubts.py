@@ -1,0 +1,131 @@
+# ruff: noqa: E501 (a row of the table is a line)
+"""`kit check --strict`: each way in which a kit is easy to fool is named, and a good kit is clean."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from thermite.kit.doubts import doubts
+from thermite.kit.manifest import load_kit
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ["kits/demo-cpu", "kits/smoke-cpu", "examples/kit-c", "examples/kit-python"]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    folder = tmp_path / "kit"
+    shutil.copytree(ROOT / "examples/kit-c", folder)
+    return folder
+
+
+def found(folder: Path) -> list[str]:
+    return doubts(load_kit(folder), folder)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_we_ship_raises_no_doubt(name: str) -> None:
+    assert found(ROOT / name) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("pickle.load(file)", "unpickles", id="pickle"),
+        pytest.param("x = eval(text)", "evaluates text", id="eval"),
+        pytest.param(
+            "numpy.load(path, allow_pickle=True)", "allows pickles in an array", id="numpy"
+        ),
+        pytest.param("torch.load(path)", "uses torch.load without weights_only", id="torch"),
+        pytest.param("yaml.load(text)", "loads YAML objects", id="yaml"),
+        pytest.param("importlib.import_module(name)", "imports what it is told to", id="import"),
+    ],
+)
+def test_a_loader_that_runs_code_is_named(kit: Path, line: str, said: str) -> None:
+    check = kit / "check.py"
+    check.write_text(check.read_text() + f"\n{line}\n")
+    assert found(kit) == [f"check: check.py {said}: an output can run code as the judge"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "# eval(text) is not for us",
+        "torch.load(path, weights_only=True)",
+        "model.eval()",
+        "retrieval(x)",
+    ],
+)
+def test_what_only_looks_like_a_loader_is_not(kit: Path, line: str) -> None:
+    check = kit / "check.py"
+    check.write_text(check.read_text() + f"\n{line}\n")
+    assert found(kit) == []
+
+
+def test_a_check_that_prints_what_is_expected_is_named(kit: Path) -> None:
+    check = kit / "check.py"
+    check.write_text(check.read_text() + '\nreason = f"got {value}, not {expected[at]}"\n')
+    assert [one.partition("(")[0] for one in found(kit)] == [
+        "check: check.py seems to print what is expected "
+    ]
+
+
+def change(kit: Path, section: str, field: str, value: object) -> None:
+    manifest = json.loads((kit / "kit.json").read_text())
+    manifest[section][field] = value
+    (kit / "kit.json").write_text(json.dumps(manifest))
+
+
+def test_R10_a_check_that_is_copied_to_runs_is_named(kit: Path) -> None:  # noqa: N802
+    change(kit, "run", "copy", ["check.py"])
+    assert found(kit) == ["run.copy: check.py is the check, and a candidate can read it there"]
+
+
+def test_R10_a_file_that_the_check_reads_and_runs_get_is_named(kit: Path) -> None:  # noqa: N802
+    (kit / "bench/answers.json").write_text("[]")
+    check = kit / "check.py"
+    check.write_text(check.read_text() + '\nopen("bench/answers.json")\n')
+    assert found(kit) == [
+        "build.copy: bench/answers.json is read by the check, and by a candidate there"
+    ]
+
+
+@pytest.mark.parametrize("flag", ["-falign-functions=64 ", "-falign-loops=64 "])
+def test_a_compiler_call_without_alignment_is_named(kit: Path, flag: str) -> None:
+    script = kit / "bench/build.sh"
+    script.write_text(script.read_text().replace(flag, ""))
+    assert [one.partition(":")[0] for one in found(kit)] == ["bench/build.sh"]
+
+
+def test_a_compiler_in_the_build_command_is_seen_too(kit: Path) -> None:
+    change(kit, "build", "command", ["/usr/bin/gcc", "-O2", "a.c"])
+    assert [one.partition(":")[0] for one in found(kit)] == ["build.command"]
+
+
+def test_two_equal_cells_are_named(kit: Path) -> None:
+    change(kit, "cells", "held", {"seed": 11, "count": 300000})
+    assert found(kit) == ["cells: held is the same as small"]
+
+
+def test_a_kit_without_a_held_out_cell_is_named(kit: Path) -> None:
+    (kit / "candidates/contract.toml").unlink()
+    assert found(kit) == [
+        "cells: none is held out in candidates/contract.toml, so agents see them all"
+    ]
+
+
+def test_a_kit_without_known_candidates_is_named(kit: Path) -> None:
+    shutil.rmtree(kit / "candidates/wrong-tail")
+    assert found(kit) == [
+        "candidates: none of them is wrong, so nothing shows that the check finds one"
+    ]
+    shutil.rmtree(kit / "candidates/digits")
+    assert len(found(kit)) == 2
+
+
+def test_a_huge_or_linked_file_is_not_read(kit: Path) -> None:
+    (kit / "check.py").unlink()
+    (kit / "check.py").symlink_to("/etc/passwd")
+    assert found(kit) == []

@@ -1,0 +1,156 @@
+"""What makes a kit easy to fool: `kit check --strict` looks at the files, and runs none.
+
+These are doubts and no proofs: words in a source that usually mean a hole. Source: the how-to
+"Write a kit for your project", What makes a kit easy to fool.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from thermite.kit.known import (
+    CANDIDATES,
+    known_names,
+    read_expectation,
+    read_known_contract,
+)
+from thermite.kit.placeholder import leaves_its_folder, placeholders
+from thermite.schema.expectation import Expectation, KnownContract
+from thermite.schema.kit import Kit
+
+MOST_SOURCE: Final = 1 << 20
+"""Most bytes of one file that are looked at; a script of 1 MiB is no script."""
+MOST_SOURCES: Final = 1000
+"""Most files below a copied folder that are looked at."""
+
+LOADERS: Final = (
+    (r"\bpickle\.(?:load|loads|Unpickler)\b", "unpickles"),
+    (r"\b(?:joblib|dill|cloudpickle|shelve|marshal)\.\w+\(", "loads objects"),
+    (r"\btorch\.load\((?![^)]*weights_only\s*=\s*True)", "uses torch.load without weights_only"),
+    (r"allow_pickle\s*=\s*True", "allows pickles in an array"),
+    (r"\byaml\.(?:load|unsafe_load|full_load)\(", "loads YAML objects"),
+    (r"(?<![\w.])(?:eval|exec)\s*\(", "evaluates text"),
+    (r"\b(?:importlib\.import_module|__import__|runpy\.)", "imports what it is told to"),
+)
+"""What a check must not do to an output: each of these runs code that a candidate wrote."""
+
+_COMPILER: Final = re.compile(r"(?:^|[\s;&|=(\"'])(?:\S*/)?(?:cc|gcc|g\+\+|c\+\+|clang(?:\+\+)?)\s")
+_ALIGNED: Final = ("-falign-functions", "-falign-loops")
+_TELLS: Final = re.compile(
+    r"\{[^{}\"']*\b(?:expected|wanted|want|golden|correct|reference|truth)\b[^{}]*\}"
+)
+_WRONG: Final = frozenset({"invalid", "crash_candidate", "constraint_failed", "suspect"})
+
+
+def doubts(kit: Kit, folder: Path) -> list[str]:
+    """Return what makes a kit easy to fool, one text each."""
+    return [
+        *_check_doubts(kit, folder),
+        *_copy_doubts(kit, folder),
+        *_build_doubts(kit, folder),
+        *_cell_doubts(kit),
+        *_candidate_doubts(kit, folder),
+    ]
+
+
+def check_files(kit: Kit, folder: Path) -> dict[str, str]:
+    """Return the kit's own files that the check's command names, and their text."""
+    named = [
+        one.below
+        for one in placeholders(kit.check.command)
+        if one.name == "kit" and one.below and not leaves_its_folder(one.below)
+    ]
+    named += [word for word in kit.check.command if (folder / word).is_file() and "/" not in word]
+    return {path: _text(folder / path) for path in dict.fromkeys(named)}
+
+
+def _check_doubts(kit: Kit, folder: Path) -> Iterator[str]:
+    for path, text in check_files(kit, folder).items():
+        code = "\n".join(line.partition("#")[0] for line in text.splitlines())
+        for pattern, what in LOADERS:
+            if re.search(pattern, code):
+                yield f"check: {path} {what}: an output can run code as the judge"
+        if found := _TELLS.search(code):
+            yield (
+                f"check: {path} seems to print what is expected ({found[0][:40]}): agents read"
+                " the reasons"
+            )
+
+
+def _copy_doubts(kit: Kit, folder: Path) -> Iterator[str]:
+    sources = check_files(kit, folder)
+    for field, paths in (("build.copy", kit.build.copy), ("run.copy", kit.run.copy)):
+        for path in paths:
+            for file in _files(folder, path):
+                if file in sources:
+                    yield f"{field}: {file} is the check, and a candidate can read it there"
+                elif any(_names(text, Path(file).name) for text in sources.values()):
+                    yield f"{field}: {file} is read by the check, and by a candidate there"
+
+
+def _names(text: str, name: str) -> bool:
+    """Return whether a source has a file's name in a text of its own, as an open() would."""
+    return re.search(rf"""["'](?:[^"'\n]*/)?{re.escape(name)}["']""", text) is not None
+
+
+def _build_doubts(kit: Kit, folder: Path) -> Iterator[str]:
+    if kit.target != "cpu":
+        return
+    texts = {"build.command": " ".join(kit.build.command)}
+    texts |= {
+        file: _text(folder / file) for path in kit.build.copy for file in _files(folder, path)
+    }
+    for place, text in texts.items():
+        code = "\n".join(line.partition("#")[0] for line in text.splitlines())
+        is_script = place == "build.command" or not re.search(r"\.(?:c|h|cc|cpp|hpp|py)$", place)
+        if is_script and _COMPILER.search(code) and not all(flag in code for flag in _ALIGNED):
+            yield (
+                f"{place}: compiles without {' and '.join(_ALIGNED)}=64: where code lies in memory"
+                " is worth 2 to 3 % of speed"
+            )
+
+
+def _cell_doubts(kit: Kit) -> Iterator[str]:
+    seen: dict[tuple[object, ...], str] = {}
+    for name, parameters in kit.cells.items():
+        same = tuple(sorted((key, type(value), value) for key, value in parameters.items()))
+        if same in seen:
+            yield f"cells: {name} is the same as {seen[same]}"
+        seen.setdefault(same, name)
+
+
+def _candidate_doubts(kit: Kit, folder: Path) -> Iterator[str]:
+    names = known_names(folder)
+    expected = [
+        read_expectation(_text(folder / CANDIDATES / name / "expect.toml").encode(), set(names))
+        for name in names
+    ]
+    verdicts = {
+        verdict for one in expected if isinstance(one, Expectation) for verdict in one.verdict
+    }
+    if not verdicts & _WRONG:
+        yield "candidates: none of them is wrong, so nothing shows that the check finds one"
+    if "promoted" not in verdicts:
+        yield "candidates: none of them is truly faster, so nothing shows that the kit sees a gain"
+    contract = read_known_contract(_text(folder / CANDIDATES / "contract.toml").encode())
+    held_out = contract.held_out_cells if isinstance(contract, KnownContract) else []
+    if not held_out or not set(held_out) <= set(kit.cells):
+        yield "cells: none is held out in candidates/contract.toml, so agents see them all"
+
+
+def _files(folder: Path, path: str) -> Iterator[str]:
+    """Yield the plain files at or below a kit path, up to a limit."""
+    top = folder / path
+    found = [top] if top.is_file() else sorted(top.rglob("*")) if top.is_dir() else []
+    for file in found[:MOST_SOURCES]:
+        if file.is_file() and not file.is_symlink():
+            yield file.relative_to(folder).as_posix()
+
+
+def _text(path: Path) -> str:
+    """Return the start of a file as text; nothing when it is no plain file."""
+    if not path.is_file() or path.is_symlink():
+        return ""
+    with path.open("rb") as file:
+        return file.read(MOST_SOURCE).decode("utf-8", "replace")
