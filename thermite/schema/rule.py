@@ -10,7 +10,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from thermite.schema.contract import Direction, Judging, Primary
-from thermite.schema.kit import CellValue
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import JudgeStage
 
@@ -20,14 +19,15 @@ MetricKind: TypeAlias = Literal["rate", "time", "check"]
 class MetricRule(Strict):
     """How one metric's value comes about.
 
-    field: what the check prints it under (kind check); work: each cell's parameter that a
-    rate divides by the time, as the kit has it; a cell without it is absent.
+    field: what the check prints it under (kind check); work: the parameter of each measured
+    cell that a rate divides by the time, as JSON text, so that no digit is lost and none is
+    too large for the ledger; a cell without it is absent.
     """
 
     kind: MetricKind
     unit: str
     field: str | None
-    work: dict[str, CellValue]
+    work: dict[str, str]
 
 
 class GuardRule(Strict):

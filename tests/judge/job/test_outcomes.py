@@ -501,7 +501,7 @@ def test_the_started_event_holds_every_parameter(tmp_path: Path) -> None:
     assert (started.k, started.alpha_k) == (201, pytest.approx(1.25e-5))
     assert started.params["min_effect"] == 0.03
     assert started.params["judging"]["reset"] == "spin"
-    assert started.params["metrics"]["speed"]["work"]["large"] == 4000
+    assert started.params["metrics"]["speed"]["work"]["large"] == "4000"
     assert set(started.params["startup_share"]) == {"small", "large"}
 
 

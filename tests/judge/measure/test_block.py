@@ -13,7 +13,7 @@ from thermite.schema.stage import RunRecord
 from thermite.schema.verdict import Arm
 
 METRICS = {
-    "speed": MetricRule(kind="rate", unit="", field=None, work={"a": 1000, "b": 5}),
+    "speed": MetricRule(kind="rate", unit="", field=None, work={"a": "1000", "b": "5"}),
     "seconds": MetricRule(kind="time", unit="s", field=None, work={}),
     "accuracy": MetricRule(kind="check", unit="", field="acc", work={}),
 }

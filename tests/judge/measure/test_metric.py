@@ -16,7 +16,7 @@ CHECKED = MetricRule(kind="check", unit="", field="acc", work={})
 
 
 def rate(work: CellValue | None) -> MetricRule:
-    cells = {} if work is None else {"a": work}
+    cells = {} if work is None else {"a": json.dumps(work)}
     return MetricRule(kind="rate", unit="FLOP/s", field=None, work=cells)
 
 

@@ -95,9 +95,16 @@ def test_metrics_are_those_that_the_contract_names() -> None:
     constraints = [{"metric": "seconds", "max": 3}]
     made = rule_parameters(contract(objective=secondary, hard_constraints=constraints), KIT, "cpu")
     assert list(made.metrics) == ["speed", "accuracy", "seconds"]
-    assert made.metrics["speed"].work == {"small": 1000, "held": 7}
+    assert made.metrics["speed"].work == {"small": "1000", "held": "7"}
     assert made.metrics["accuracy"].field == "acc"
     assert made.constraints[0].cells == ["small", "large"]
+
+
+def test_only_the_contracts_cells_and_every_digit_are_kept() -> None:
+    cells = KIT.cells | {"held": {"work": 10**30}, "other": {"work": 5}}
+    kit = msgspec.structs.replace(KIT, cells=cells)
+    made = rule_parameters(contract(), kit, "cpu")
+    assert made.metrics["speed"].work == {"small": "1000", "held": "1" + "0" * 30}
 
 
 def test_parameters_survive_the_ledger() -> None:

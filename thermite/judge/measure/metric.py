@@ -5,6 +5,7 @@ when the check or the run made it, and the kit's when its own parameter is no nu
 Source: the reference page "Kit manifest", Metrics; kit requirements K-050 to K-058.
 """
 
+import json
 import math
 from collections.abc import Mapping
 
@@ -16,7 +17,6 @@ from thermite.judge.measure.printed import (
     is_number,
     shortest_decimal,
 )
-from thermite.schema.kit import CellValue
 from thermite.schema.rule import MetricRule
 from thermite.schema.strict import Strict
 
@@ -60,10 +60,10 @@ def problem(name: str, found: float) -> str | None:
     return None if found > 0.0 else f"{name} is {shortest_decimal(found)}, not above zero"
 
 
-def _rate(name: str, work: CellValue | None, seconds: float) -> float:
-    amount = _number(work)
+def _rate(name: str, work: str | None, seconds: float) -> float:
+    amount = None if work is None else _number(json.loads(work))
     if amount is None or not amount > 0.0 or not seconds > 0.0:
-        shown = NOTHING if work is None else as_json(work)
+        shown = NOTHING if work is None else work
         text = f"kit metric {name}: bad work {shown} or time {shortest_decimal(seconds)}"
         raise InfrastructureError(text)
     return amount / seconds

@@ -4,7 +4,9 @@ Also what makes a contract impossible: a stage that can't pass however good a ca
 is. Source: the design page on judging, 3.2 and 3.3.
 """
 
+import json
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -52,6 +54,7 @@ def rule_parameters(
     """
     objective = contract.objective or _any_objective(kit)
     named = _named_metrics(contract, objective) if contract.objective else list(kit.metrics)
+    measured = [*contract.cells, *contract.held_out_cells] if contract.cells else list(kit.cells)
     return RuleParameters(
         target=target,
         primary=objective.primary,
@@ -65,7 +68,7 @@ def rule_parameters(
             ConstraintRule(metric=c.metric, min=c.min, max=c.max, cells=c.cells or contract.cells)
             for c in contract.hard_constraints
         ],
-        metrics={name: metric_rule(kit, name) for name in named},
+        metrics={name: metric_rule(kit, name, measured) for name in named},
         order_effect=order_effect,
         judging=_filled_in(contract.judging, target),
     )
@@ -78,11 +81,15 @@ def min_effect(objective: Objective, target: str) -> float:
     return CPU_MIN_EFFECT if target == "cpu" else GPU_MIN_EFFECT
 
 
-def metric_rule(kit: Kit, name: str) -> MetricRule:
-    """Return how a metric of the kit is worked out in each of its cells."""
+def metric_rule(kit: Kit, name: str, cells: Sequence[str]) -> MetricRule:
+    """Return how a metric of the kit is worked out in each of these cells."""
     metric: Metric = kit.metrics[name]
     if isinstance(metric, RateMetric):
-        work = {c: p[metric.work] for c, p in kit.cells.items() if metric.work in p}
+        having = {cell: kit.cells[cell] for cell in cells if metric.work in kit.cells[cell]}
+        work = {
+            cell: json.dumps(params[metric.work], ensure_ascii=False)
+            for cell, params in having.items()
+        }
         return MetricRule(kind="rate", unit=metric.unit, field=None, work=work)
     if isinstance(metric, CheckMetric):
         return MetricRule(kind="check", unit=metric.unit, field=metric.field, work={})
