@@ -280,3 +280,68 @@ def test_attempts_that_change_nothing_are_not_promoted_and_a_gain_of_2_is() -> N
     assert sum(judged(p, 0.0, chance) for _ in range(200)) == 0
     assert sum(judged(p, 1.0, chance) for _ in range(20)) == 20
     assert sum(judged(p, 0.05, chance) for _ in range(40)) >= 37  # design: 99.9 %
+
+
+def series(stage: JudgeStage, *d: float) -> list[MeasuredBlock]:
+    """Blocks of one cell with exactly these log-ratios, the champion first in every other."""
+    return [
+        MeasuredBlock(
+            stage=stage,
+            block=number,
+            ln_ratio={"speed": {"a": value}},
+            champion_first={"a": bool(number % 2)},
+        )
+        for number, value in enumerate(d)
+    ]
+
+
+ONE_CELL = parameters(cells=["a"], weights={"a": 1.0}, metrics={"speed": RATE})
+MU = math.log(1.03)
+
+
+def test_a_gain_just_below_what_is_asked_is_futile_by_its_spread() -> None:
+    # ln E of (mu - D) is far below ln 20 here; T + se < mu decides.
+    ruling = decide_screen(series("screen", *[MU - 1e-5] * 5), ONE_CELL)
+    assert (ruling.ln_e_futility or 0.0) < math.log(20)
+    assert (ruling.action, ruling.result) == ("stop", "not_better")
+
+
+def test_blocks_that_all_fall_short_are_futile_by_their_evidence() -> None:
+    # Two far outliers make se so large that T + se reaches mu; the evidence decides.
+    short = [0.001, 0.001, 0.001, 0.001, 2.0, 2.0]
+    ruling = decide_screen(series("screen", *[MU - m for m in short]), ONE_CELL)
+    assert ruling.t + (ruling.se or 0.0) > MU
+    assert (ruling.action, ruling.result) == ("stop", "not_better")
+
+
+def test_evidence_alone_passes_nothing_below_the_smallest_gain() -> None:
+    around = [0.015, 0.02, 0.026, 0.028, 0.035, 0.05]
+    ruling = decide_screen(series("screen", *around), ONE_CELL)
+    assert ruling.ln_e > math.log(50)
+    assert ruling.t < MU
+    assert ruling.action == "continue"
+    ruling = decide_confirm([], series("confirm", *around, *around), ONE_CELL, 1)
+    assert ruling.ln_e > math.log(800)
+    assert ruling.t < MU
+    assert ruling.action == "continue"
+
+
+def test_a_mean_alone_passes_nothing_without_evidence() -> None:
+    mixed = [0.5, -0.4, 0.5, -0.4, 0.5, 0.5]
+    ruling = decide_screen(series("screen", *mixed), ONE_CELL)
+    assert ruling.t > MU
+    assert ruling.action == "continue"
+
+
+def test_a_held_out_loss_at_its_limit_is_neither_shown_nor_excluded() -> None:
+    p = parameters(held_out=["h"], judging=Judging(confirm_max_blocks=15))
+    assert confirm(p, a=0.2, b=0.2, h=-0.005, noise=0.0) == (15, "stop", "not_confirmed")
+
+
+def test_orders_that_differ_by_chance_hold_nothing() -> None:
+    apart = [(0.2 if n % 2 else 0.1) + n / 1000 for n in range(10)]
+    blocks_ = series("confirm", *apart)
+    # Five against five can't be rarer than p = 0.009; with screen's blocks it is.
+    assert decide_confirm([], blocks_, ONE_CELL, 1).result == "promoted"
+    screened = series("screen", *apart[:6])
+    assert decide_confirm(screened, blocks_, ONE_CELL, 1).result == "carry_over"
