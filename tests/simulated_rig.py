@@ -65,7 +65,8 @@ class SimulatedRig:
 
     folder: an empty folder for slots and copies; noise: robust sd of a run's time (a
     fraction); disturb: changes of the record by run number; say_at: changes of the program
-    by run number; break_at: run numbers at which the rig itself fails; probe_ns: the
+    by run number; weaker_at: how many runs have begun when one gets another level;
+    break_at: run numbers at which the rig itself fails; probe_ns: the
     start-up probe.
     """
 
@@ -76,6 +77,7 @@ class SimulatedRig:
     probe_ns: int = 500_000
     disturb: dict[int, dict[str, Any]] = field(default_factory=dict)
     say_at: dict[int, dict[str, Any]] = field(default_factory=dict)
+    weaker_at: set[int] = field(default_factory=set)
     break_at: set[int] = field(default_factory=set)
     ran: list[Ran] = field(default_factory=list)
     now_ns: int = 0
@@ -91,8 +93,9 @@ class SimulatedRig:
         return self.record_of_isolation("nobody", None)
 
     def record_of_isolation(self, user: str, proof: ProofOfZero | None) -> IsolationRecord:
+        weaker = proof is not None and user == "run-0" and self.runs in self.weaker_at
         return IsolationRecord(
-            level=self.level,
+            level="namespaces" if weaker else self.level,
             features=["landlock:7"],
             network="none",
             user=user,
@@ -219,6 +222,7 @@ class SimulatedSlot:
     ) -> StageResult:
         assert settle_ms >= 0
         assert cwd is None or cwd.is_dir()
+        self._sees_only_what_is_readable([*argv, str(cwd or "")], readable)
         assert all(isinstance(c, SimulatedCopy) and c.slot == self.name for c in readable)
         ran = Ran(self.name, list(argv), dict(env), limits, timed)
         self.rig.ran.append(ran)
@@ -234,6 +238,14 @@ class SimulatedSlot:
                 return self._check(ran)
             case _:
                 raise InfrastructureError(f"no such slot: {self.name}")
+
+    def _sees_only_what_is_readable(
+        self, paths: Sequence[str], readable: Sequence[StageCopy]
+    ) -> None:
+        allowed = [str(self.folder), *(str(copy.path) for copy in readable)]
+        ours = [path for path in paths if path.startswith(str(self.rig.folder))]
+        hidden = [path for path in ours if not path.startswith(tuple(allowed))]
+        assert not hidden, f"{self.name} is told of {hidden}, which it can't read"
 
     def _build(self) -> StageResult:
         raw = (self.folder / "program.json").read_bytes()

@@ -82,6 +82,7 @@ def test_an_interrupted_block_is_void_and_counted_blocks_stay(tmp_path: Path) ->
         judge(made.job(), made.desk())
     after_a_restart(made)
     blocks = made.of(Block)
+    assert len(made.of(Build)) == 2, "builds that stand are not told of again"
     assert [(b.block, b.dropped) for b in blocks[:4]] == [
         (0, None),
         (1, None),

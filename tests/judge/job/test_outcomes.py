@@ -329,6 +329,14 @@ def test_a_rig_that_fails_in_a_block_voids_it(tmp_path: Path) -> None:
     assert [block.dropped for block in made.of(Block)][-1] == "infra"
 
 
+def test_arms_are_never_measured_at_two_levels(tmp_path: Path) -> None:
+    made = desk(tmp_path, program(name="new", ms=30))
+    made.rig.weaker_at = {9}
+    verdict = verdict_of(made)
+    assert verdict.verdict == "crash_infra"
+    assert verdict.reasons == ["a run got isolation namespaces, and this job has none"]
+
+
 def test_disturbed_blocks_do_not_count(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=30))
     made.rig.disturb = {5: {"steal_ticks": 1}, 13: {"suspended_ns": 10**9}}
