@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,12 +15,25 @@ import psutil
 
 from thermite.cli.exits import CommandEnds, Exit
 
+NEEDED: Final = (0, 5, 6, 7, 23)
+"""CAP_CHOWN, KILL, SETGID, SETUID and SYS_NICE (linux/capability.h): what real-time runs need."""
 MARK: Final = ".thermite-demo.json"
 """Tells a demo's folder from anybody else's; holds the rig's pid and its start time."""
 START_S: Final = 60.0
 """How long a rig may take to say that it is there (our figure; 2 s on a quiet machine)."""
 STOP_S: Final = 30.0
 """How long a rig may take to end (our figure)."""
+
+
+def can_be_realtime() -> bool:
+    """Return whether timed runs may be SCHED_FIFO here, as `realtime_runs` needs it."""
+    if os.geteuid() != 0 or os.environ.get("THERMITE_ISOLATION", "auto") == "none":
+        return False
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    effective = int(re.findall(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
+    has_all = all(effective >> bit & 1 for bit in NEEDED)
+    period = Path("/proc/sys/kernel/sched_rt_runtime_us").read_text(encoding="ascii")
+    return has_all and len(os.sched_getaffinity(0)) > 1 and int(period) > 0
 
 
 def fresh_folder(folder: Path) -> Path:

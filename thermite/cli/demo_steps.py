@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from thermite.campaign.state import Assignment
-from thermite.cli.demo_rig import DemoRig
+from thermite.cli.demo_rig import DemoRig, can_be_realtime
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
@@ -68,6 +68,9 @@ class Steps:
     def announce_rig(self) -> None:
         """Say which command is about to serve the rig."""
         self._say("3. A rig that trusts this key and nobody else, as a process of its own.")
+        self.rig_state.mkdir(mode=0o711, exist_ok=True)
+        lines = [f'name = "{RIG}"', *(["realtime_runs = true"] if can_be_realtime() else [])]
+        (self.rig_state / "rig.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self._print([*self.rig_argv(), "&"])
 
     def order(self) -> None:

@@ -100,4 +100,5 @@ def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> Spa
         slots=slots,
         run_cpus=settings.cpus,
         stage_path=settings.stage_path,
+        realtime_runs=settings.realtime_runs,
     )

@@ -48,6 +48,7 @@ class SpawnerConfig:
     run_dir: Path | None = None
     run_cpus: Sequence[int] | None = None
     stage_path: str | None = None
+    realtime_runs: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Return the JSON object; THERMITE_ISOLATION, _UID_RANGE and _RUN_CPUS fill gaps.
@@ -67,6 +68,7 @@ class SpawnerConfig:
             "run_cpus": self.run_cpus or _numbers("THERMITE_RUN_CPUS", ","),
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "stage_path": self.stage_path,
+            "realtime_runs": self.realtime_runs,
         }
         optional = ("uid_range", "run_cpus", "run_dir", "stage_path")
         return {k: v for k, v in told.items() if v is not None or k not in optional}

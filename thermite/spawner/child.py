@@ -36,6 +36,9 @@ _PAUSE_S: Final = 0.002
 """ETXTBSY lasts while a fork of the copy's writer, on its way to its own exec, still holds it."""
 
 _MIB: Final = 1 << 20
+_MICROSECONDS: Final = 1_000_000
+REALTIME_RUN: Final = 1
+"""SCHED_FIFO of a timed run where rig.toml asks for it (isolation, 4.1, Real-time priority)."""
 _OPEN_FILES: Final = (1024, 65536)
 _LOCKED_BYTES: Final = 64 * _MIB
 _OOM_SCORE: Final = 800
@@ -62,7 +65,8 @@ class Identity:
 class Order:
     """One stage; beside it go stdout, stderr, the folder to run in, and what it may reach.
 
-    writable: the first so many of the latter may be written in, the others read.
+    writable: the first so many of the latter may be written in, the others read;
+    realtime_s: SCHED_FIFO with at most so much CPU time at a stretch, s, or None.
     """
 
     argv: Sequence[str]
@@ -74,6 +78,7 @@ class Order:
     settle_ms: int
     network: bool
     writable: int = 0
+    realtime_s: float | None = None
 
     def to_bytes(self) -> bytes:
         """Return the message for a process that waits."""
@@ -172,6 +177,10 @@ def _limit(order: Order) -> None:
     if order.processes is not None:
         _set_limit(resource.RLIMIT_NPROC, order.processes, order.processes)
     os.sched_setaffinity(0, order.cpus)
+    if order.realtime_s is not None:
+        longest_us = int(order.realtime_s * _MICROSECONDS)
+        _set_limit(resource.RLIMIT_RTTIME, longest_us, longest_us)
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_RUN))
 
 
 def _volunteer_for_oom() -> None:

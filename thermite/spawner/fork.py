@@ -30,12 +30,13 @@ FAILED: Final = b"!"
 
 @dataclass(frozen=True)
 class Garb:
-    """What a fork wears: identity, capabilities it keeps, CPUs, and its confinement."""
+    """What a fork wears: identity, capabilities it keeps, CPUs, confinement, SCHED_FIFO (0: no)."""
 
     identity: Identity | None
     keep: int = 0
     cpus: frozenset[int] = frozenset()
     rules: Ruleset | None = None
+    realtime: int = 0
 
 
 @dataclass
@@ -92,7 +93,8 @@ def _do(duty: Duty, fds: Sequence[int], say_fd: int, garb: Garb, parent: int) ->
 
 
 def _dress(garb: Garb, parent: int) -> None:
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    policy = os.SCHED_FIFO if garb.realtime else os.SCHED_OTHER
+    os.sched_setscheduler(0, policy, os.sched_param(garb.realtime))
     if garb.cpus:
         os.sched_setaffinity(0, garb.cpus)
     if garb.identity is not None:

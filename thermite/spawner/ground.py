@@ -89,6 +89,10 @@ class Level:
     is_realtime: bool = False
 
 
+WATCHING = 4
+"""SCHED_FIFO of attendants beside real-time runs, below the spawner's 5 (isolation, 4.1)."""
+
+
 class Ground:
     """The spawner's whole state."""
 
@@ -136,7 +140,9 @@ class Ground:
         """Return what a fork wears: the slot's user, or the harness's with leave to read."""
         if slot is not None:
             return Garb(slot.identity, cpus=self.quiet_cpus)
-        return Garb(self.level.harness, self.level.watch_capability, self.quiet_cpus)
+        watching = WATCHING if self.settings.realtime_runs else 0
+        capability = self.level.watch_capability
+        return Garb(self.level.harness, capability, self.quiet_cpus, realtime=watching)
 
     def lives(self) -> Iterator[tuple[Slot, Live]]:
         """Return the slots in which a stage runs, with the stage."""

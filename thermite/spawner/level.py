@@ -5,12 +5,14 @@ from typing import Final
 
 from . import landlock, linux
 from .child import Identity
-from .ground import Level, Slot
+from .ground import Ground, Level, Slot
 from .killer import PRIORITY
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
 from .uids import Leases
 
+FEWEST_CPUS: Final = 2
+"""Fewest CPUs for real-time runs: one for the run, one for everything else."""
 _NEEDED: Final = {
     "CAP_CHOWN": linux.CAP_CHOWN,
     "CAP_KILL": linux.CAP_KILL,
@@ -105,6 +107,26 @@ def _users(settings: Settings) -> tuple[Level, dict[str, Slot]]:
         uid = leases.held[name]
         slots[name] = Slot(name, network, Identity(uid, uid))
     return level, slots
+
+
+def allow_realtime(ground: Ground) -> None:
+    """Note that timed runs get real-time priority here.
+
+    Raises:
+        BadSettingsError: they can't have it on this machine, or must not.
+    """
+    with open("/proc/sys/kernel/sched_rt_runtime_us", encoding="ascii") as file:
+        unbounded = int(file.read()) < 0
+    if not ground.level.is_realtime:
+        problem = "the spawner needs CAP_SYS_NICE and stages with users of their own"
+    elif len(ground.all_cpus) < FEWEST_CPUS:
+        problem = "on one CPU a run would hold up the spawner"
+    elif unbounded:
+        problem = "sched_rt_runtime_us is -1, so nothing would stop a run that spins"
+    else:
+        ground.level.features.append("realtime")
+        return
+    raise BadSettingsError(f"realtime_runs can't be had: {problem}; take it out of rig.toml")
 
 
 def _take_priority(level: Level) -> bool:

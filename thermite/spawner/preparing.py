@@ -12,6 +12,7 @@ from .ground import Ground, Slot
 from .vocabulary import Fields, RefusedError
 
 _MOST_LEVELS: Final = 128
+_LONGEST_STRETCH_S: Final = 300.0  # Kit manifest: run.timeout_s by default
 
 
 @dataclass
@@ -78,8 +79,16 @@ def order_of(
             settle_ms=fields["settle_ms"],
             network=slot.network,
             writable=1,
+            realtime_s=_realtime_s(ground, fields),
         )
         yield order, [streams.out[1], err, cwd, *reach]
+
+
+def _realtime_s(ground: Ground, fields: Fields) -> float | None:
+    """Return how long a timed run may hold its CPU at a stretch, None for a plain stage."""
+    if not (ground.settings.realtime_runs and fields["timed"]):
+        return None
+    return float(fields["limits"]["timeout_s"] or _LONGEST_STRETCH_S)
 
 
 def _working_folder(slot: Slot, cwd: str | None) -> int:

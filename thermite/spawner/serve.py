@@ -15,7 +15,7 @@ from .family import Family
 from .folders import clear_slots, collect_outputs, make_folder, place_entries, sweep
 from .ground import Ground
 from .leftover import clear_left_behind, run_to_end
-from .level import find_level
+from .level import allow_realtime, find_level
 from .listener import Answer, Listener
 from .loop import Step, Until
 from .ownership import settle_state
@@ -92,6 +92,8 @@ def prepared(settings: Settings) -> Ground:
     linux.close_to_tracers()
     level, slots = find_level(settings)
     ground = Ground(settings, level, slots)
+    if settings.realtime_runs:
+        allow_realtime(ground)
     settle_places(ground)
     if settings.children:
         settle_state(settings.state, level.harness, level.supervisor)

@@ -33,6 +33,7 @@ class Settings:
     below which a fresh stage root is made when stages can't reach stage_root, or None: then
     that is an error; slots: name to whether it has the network; private: folders that no
     stage may read; run_cpus: None for the last CPU when there is more than one;
+    realtime_runs: timed runs are SCHED_FIFO, so that nothing else holds them up;
     client_fd: the socket of a harness that is there already; children: both, or none.
     """
 
@@ -46,6 +47,7 @@ class Settings:
     run_dir: str = DEFAULT_RUN_DIR
     run_cpus: tuple[int, ...] | None = None
     stage_path: str = DEFAULT_STAGE_PATH
+    realtime_runs: bool = False
     client_fd: int | None = None
     children: Mapping[str, Program] = field(default_factory=dict)
 
