@@ -71,7 +71,7 @@ def percent(fraction: float | None) -> str:
 
 def span(interval: Interval | None) -> str:
     """Return an interval as per cent, e.g. `[+41.0 %, +44.2 %]`, or nothing."""
-    if interval is None:
+    if interval is None or interval == (None, None):
         return ""
     low, high = interval
     return f"[{percent(low)}, {percent(high)}]"
