@@ -7,10 +7,13 @@ from threading import Thread
 import msgspec
 import pytest
 
-from tests.ledger.facts import Facts
+from tests.ledger.facts import Clock, Facts
+from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
+from thermite.ledger.encode import encode
 from thermite.ledger.replay import recorded
+from thermite.ledger.write import Waiting
 from thermite.schema.event import Event
 
 
@@ -70,3 +73,45 @@ def test_many_threads_get_numbers_without_gap(ledger: Ledger, facts: Facts, path
         thread.join()
     assert sorted(got) == list(range(2, 202))
     assert [row.seq for row in recorded(path)] == list(range(1, 202))
+
+
+def test_an_interrupt_in_the_middle_leaves_nothing_behind(
+    path: Path, facts: Facts, rig_key: SigningKey
+) -> None:
+    clock = Clock()
+    interrupts = iter([False, True, False, False])
+
+    def now() -> str:
+        if next(interrupts):
+            raise KeyboardInterrupt
+        return clock()
+
+    with Ledger.create(path, facts.opened(), rig_key, now=now) as ledger:
+        with pytest.raises(KeyboardInterrupt):
+            ledger.append([facts.steered(), facts.steered()])
+        assert ledger.problem is None
+        assert ledger.append([facts.steered()]) == [2]
+    assert [row.seq for row in recorded(path)] == [1, 2]
+
+
+def test_a_conflict_does_not_touch_what_shares_its_transaction(
+    ledger: Ledger, facts: Facts, path: Path
+) -> None:
+    ledger.append([facts.promoted()])
+    other = facts.event(msgspec.structs.replace(facts.promoted().data, gain=0.5))
+    lists = [
+        [facts.steered()],
+        [facts.verdict(), other, facts.verdict(2)],
+        [facts.verdict(), facts.verdict(2)],
+        [facts.verdict()],
+    ]
+    waiting = [Waiting([encode(event) for event in one]) for one in lists]
+    ledger._writer.write(waiting)
+    assert [one.seqs for one in waiting if one.problem is None] == [[3], [4, 5], [4]]
+    assert "dedup conflict" in str(waiting[1].problem)
+    assert [row.type for row in recorded(path, 1)] == [
+        "champion_promoted",
+        "steered",
+        "verdict",
+        "verdict",
+    ]

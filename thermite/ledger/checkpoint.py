@@ -7,6 +7,7 @@ has more than 1,000 events between two notes, and an audit asks for that.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from thermite.command.instant import read_instant
@@ -34,25 +35,28 @@ SIGNED_AT_ONCE: Final = frozenset(
 end of an assignment, a change of trust, and the beginning or a loss of the ledger itself."""
 
 
-def is_due(types: Iterable[str], *, noted_at: str, now: str) -> bool:
+def is_due(types: Iterable[str], noted_at: datetime, now: str) -> bool:
     """Return whether a group of events must be signed in its own transaction.
 
     Args:
         types: the group's event types.
-        noted_at: time of the newest note, RFC 3339.
+        noted_at: time of the newest note.
         now: time of the group, RFC 3339; a clock that went back makes a note due.
+
+    Raises:
+        LedgerError: `now` is no time; a bug of the caller.
     """
-    return not SIGNED_AT_ONCE.isdisjoint(types) or is_old(noted_at=noted_at, now=now)
+    return is_old(noted_at, now) or not SIGNED_AT_ONCE.isdisjoint(types)
 
 
-def is_old(*, noted_at: str, now: str) -> bool:
+def is_old(noted_at: datetime, now: str) -> bool:
     """Return whether the newest note is 60 s old, or lies in the future.
 
     Raises:
         LedgerError: `now` is no RFC 3339 time in UTC; a bug of the caller.
     """
     try:
-        seconds = (read_instant(now) - read_instant(noted_at)).total_seconds()
+        seconds = (read_instant(now) - noted_at).total_seconds()
     except ValueError as error:
         raise LedgerError(f"the ledger's clock gives no time: {error}") from None
     return not 0 <= seconds < MOST_SECONDS

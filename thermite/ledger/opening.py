@@ -6,9 +6,11 @@ Source: ledger and signing, 3.3, At open. A file that is not in order is left as
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from thermite.command.note import open_note
+from thermite.command.instant import read_instant
+from thermite.command.note import Checkpoint, open_note
 from thermite.command.public_key import PublicKey
 from thermite.errors import LedgerError
 from thermite.ledger import tables
@@ -25,7 +27,7 @@ from thermite.ledger.whole import made_whole
 class Standing:
     """Where a ledger stands: whose it is, the tree and head over all its events, and the note.
 
-    note: the newest checkpoint's text; noted: its size; noted_at: its time, RFC 3339.
+    note: the newest checkpoint's text; noted: its size; noted_at: its time.
     """
 
     opened: Opening
@@ -33,7 +35,7 @@ class Standing:
     head: bytes
     note: str
     noted: int
-    noted_at: str
+    noted_at: datetime
 
 
 def make_file(path: Path, first: Row, head: bytes, note: str) -> None:
@@ -106,7 +108,8 @@ def _look(
             f"the ledger ends at event {tree.size}, and a receipt names event {witnessed}:"
             " refuse to write"
         )
-    return _standing(connection, Standing(said, tree, head, "", 0, ""), rig_key)
+    note, noted = _newest_note(connection, tree, rig_key)
+    return Standing(said, tree, head, note, noted.size, read_instant(noted.time))
 
 
 def _rehash(
@@ -130,17 +133,18 @@ def _rehash(
     return tree, head, newest
 
 
-def _standing(connection: sqlite3.Connection, standing: Standing, rig_key: PublicKey) -> Standing:
-    """Add the newest checkpoint, once it fits the events below it."""
+def _newest_note(
+    connection: sqlite3.Connection, tree: Tree, rig_key: PublicKey
+) -> tuple[str, Checkpoint]:
+    """Return the newest checkpoint and what it says, once it fits the events below it."""
     row = connection.execute(
         "SELECT size, note FROM checkpoints ORDER BY size DESC LIMIT 1"
     ).fetchone()
     if row is None:
         raise LedgerError("the ledger has no checkpoint: run thermite audit")
     size, raw = row
-    note = raw.decode("utf-8", "replace")
+    note = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
     said = open_note(note, rig_key)
-    tree = standing.tree
     if said.size != size or size > tree.size:
         raise LedgerError(
             f"the ledger ends at event {tree.size}, and its newest checkpoint names event"
@@ -151,8 +155,7 @@ def _standing(connection: sqlite3.Connection, standing: Standing, rig_key: Publi
         raise LedgerError(
             f"the checkpoint at event {size} does not fit the events: run thermite audit"
         )
-    standing.note, standing.noted, standing.noted_at = note, size, said.time
-    return standing
+    return note, said
 
 
 def _fill(connection: sqlite3.Connection, first: Row, head: bytes, note: str) -> None:

@@ -8,12 +8,13 @@ Source: ledger and signing, 3.3 (writer connection, `dedup`) and 3.4 (checkpoint
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from thermite.command.instant import read_instant
 from thermite.command.note import Checkpoint, read_note, sign_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, LedgerUnavailableError
@@ -61,12 +62,7 @@ class Writer:
         """Write the lists of a group in one transaction and tell each how it went."""
         problem: LedgerError | None = LedgerError("the append was interrupted")
         try:
-            with self._transaction() as notes:
-                placed: list[Row] = []
-                for waiting in group:
-                    self._place(waiting, placed)
-                if placed:
-                    self._insert(placed, notes)
+            self._transact(partial(self._put, group))
             problem = None
         except LedgerError as error:
             problem = error
@@ -83,13 +79,12 @@ class Writer:
         """
         self._check_available()
         if self.standing.noted != self.size:
-            with self._transaction() as notes:
-                notes.append(self._signed(self._now()))
+            self._transact(lambda: [self._signed(self._now())])
 
     def is_tail_old(self) -> bool:
         """Return whether there are new events and the newest note is 60 s old."""
         standing = self.standing
-        return standing.noted != self.size and is_old(noted_at=standing.noted_at, now=self._now())
+        return standing.noted != self.size and is_old(standing.noted_at, self._now())
 
     def note_covering(self, seq: int) -> str | None:
         """Return the first stored checkpoint that covers an event, or None."""
@@ -104,20 +99,19 @@ class Writer:
         self.problem = self.problem or "it is closed"
         self._connection.close()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[list[tuple[int, str]]]:
-        """Give a list for checkpoints, and COMMIT; any other way out goes back.
+    def _transact(self, put: Callable[[], Sequence[tuple[int, str]]]) -> None:
+        """Do the inserts of `put`, add the notes that it returns, and COMMIT, or go back.
 
         Raises:
             LedgerError: another program holds the file for longer than 5 s.
             LedgerUnavailableError: the disk refused.
         """
         self._check_available()
-        durable = False
-        notes: list[tuple[int, str]] = []
+        begun = durable = False
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            yield notes
+            begun = True
+            notes = put()
             for size, note in notes:
                 self._connection.execute(
                     "INSERT INTO checkpoints VALUES (?, ?)", (size, note.encode())
@@ -128,54 +122,67 @@ class Writer:
             raise self._refused(error) from None
         finally:
             if not durable:
-                self._go_back()
+                self._go_back(begun=begun)
         self._publish(notes)
 
     def _publish(self, notes: Sequence[tuple[int, str]]) -> None:
         standing = self.standing
         if notes:
             standing.noted, standing.note = notes[-1]
-            standing.noted_at = read_note(standing.note).time
+            standing.noted_at = read_instant(read_note(standing.note).time)
         self.size, self.head = standing.tree.size, standing.head
 
-    def _place(self, waiting: Waiting, placed: list[Row]) -> None:
-        """Number a list's new events after those placed before, or say why it can't be."""
-        count = len(placed)
+    def _put(self, group: Sequence[Waiting]) -> list[tuple[int, str]]:
+        """Insert the new events of a group and return the notes that are due."""
+        placed: list[Row] = []
+        keyed: dict[str, tuple[int, bytes]] = {}
+        for waiting in group:
+            self._place(waiting, placed, keyed)
+        return self._insert(placed) if placed else []
+
+    def _place(
+        self, waiting: Waiting, placed: list[Row], keyed: dict[str, tuple[int, bytes]]
+    ) -> None:
+        """Number a list's new events after those placed before, or say why it can't be.
+
+        Args:
+            waiting: the list.
+            placed: the group's new events so far.
+            keyed: those of them that may happen only once: key to number and body.
+        """
+        new: list[Row] = []
+        mine: dict[str, tuple[int, bytes]] = {}
         for row in waiting.rows:
-            first = self._first_with_key(row, placed) if row.dedup is not None else None
-            if first is None:
-                placed.append(row)
-                waiting.seqs.append(self.size + len(placed))
-            elif _data_of(first[1]) == _data_of(row.body):
-                waiting.seqs.append(first[0])
-            else:
-                del placed[count:]
-                waiting.problem = LedgerError(
-                    f"dedup conflict: event {first[0]} is {row.dedup} with other data, and it"
-                    " may happen only once"
-                )
-                return
+            seq = self.size + len(placed) + len(new) + 1
+            if row.dedup is not None:
+                first = mine.get(row.dedup) or keyed.get(row.dedup) or self._stored(row.dedup)
+                if first is not None and _data_of(first[1]) != _data_of(row.body):
+                    waiting.problem = LedgerError(
+                        f"dedup conflict: event {first[0]} is {row.dedup} with other data, and it"
+                        " may happen only once"
+                    )
+                    return
+                if first is not None:
+                    waiting.seqs.append(first[0])
+                    continue
+                mine[row.dedup] = seq, row.body
+            new.append(row)
+            waiting.seqs.append(seq)
+        placed += new
+        keyed |= mine
 
-    def _first_with_key(self, row: Row, placed: Sequence[Row]) -> tuple[int, bytes] | None:
-        """Return number and body of the event that has a row's key already, or None."""
+    def _stored(self, dedup: str) -> tuple[int, bytes] | None:
+        """Return number and body of the stored event with a key, or None."""
         found: tuple[int, bytes] | None = self._connection.execute(
-            "SELECT seq, body FROM events WHERE dedup = ?", (row.dedup,)
+            "SELECT seq, body FROM events WHERE dedup = ?", (dedup,)
         ).fetchone()
-        if found is not None:
-            return found
-        return next(
-            (
-                (self.size + at, other.body)
-                for at, other in enumerate(placed, 1)
-                if other.dedup == row.dedup
-            ),
-            None,
-        )
+        return found
 
-    def _insert(self, placed: Sequence[Row], notes: list[tuple[int, str]]) -> None:
-        """Write the placed events and sign the notes that are due."""
+    def _insert(self, placed: Sequence[Row]) -> list[tuple[int, str]]:
+        """Write the placed events and return the notes that are due, signed."""
         standing, now = self.standing, self._now()
         rows = []
+        notes = []
         noted = standing.noted
         for row in placed:
             seq = standing.tree.size + 1
@@ -185,10 +192,10 @@ class Writer:
             if seq - noted == MOST_BETWEEN:
                 notes.append(self._signed(now))
                 noted = seq
-        due = is_due((row.type for row in placed), noted_at=standing.noted_at, now=now)
-        if due and noted != standing.tree.size:
+        if noted != seq and is_due([row.type for row in placed], standing.noted_at, now):
             notes.append(self._signed(now))
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
+        return notes
 
     def _signed(self, now: str) -> tuple[int, str]:
         standing, opened = self.standing, self.standing.opened
@@ -208,13 +215,15 @@ class Writer:
         self.problem = f"{error} ({getattr(error, 'sqlite_errorname', 'no code')})"
         return LedgerUnavailableError(f"ledger unavailable: {self.problem}; nothing was promised")
 
-    def _go_back(self) -> None:
+    def _go_back(self, *, begun: bool) -> None:
         """Forget what is not durable; when that is not known, accept nothing any more."""
         self.standing.tree.cut(self.size)
         self.standing.head = self.head
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            elif begun and self.problem is None:
+                self.problem = "it was interrupted at a COMMIT"
         except sqlite3.Error as error:
             self.problem = self.problem or str(error)
 

@@ -1,0 +1,215 @@
+"""Durable appends a second, beside raw sqlite3 with the same pragmas in the same folder.
+
+Ours encodes, decodes again, hashes, grows the tree and signs; the peer inserts bytes that are
+ready, in a table of the same columns without triggers. Both sync at each commit, so the disk
+decides. They take turns, commit by commit, and each round's ratio is its own.
+
+Aim: at one event a commit at least 0.90 of raw, at 10 and 100 events at least 0.80. Run it on
+the disk that matters: `append.py [FOLDER]`, else the current folder.
+"""
+
+import hashlib
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from thermite.command.signing_key import SigningKey
+from thermite.ledger.append import Ledger
+from thermite.ledger.encode import encode
+from thermite.schema.event import ENVELOPES, Event, LedgerOpened, Run
+from thermite.schema.stage import IsolationRecord, ProofOfZero, RunRecord
+
+ROUNDS: Final = 15
+COMMITS: Final = {1: 100, 10: 60, 100: 20}
+"""Events in a commit, and how many commits of each side make a round."""
+AIM: Final = {1: 0.90, 10: 0.80, 100: 0.80}
+# What the ledger's writer sets, and what its table holds, without what guards it.
+PRAGMAS: Final = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000")
+TABLE: Final = (
+    "CREATE TABLE events(seq INTEGER PRIMARY KEY, type TEXT NOT NULL, body BLOB NOT NULL,"
+    " hash BLOB NOT NULL, dedup TEXT) STRICT"
+)
+
+
+def now() -> str:
+    """Return the time as the ledger's notes have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def run_event(number: int) -> Event:
+    """Return the commonest event of a campaign, with ids as random as real ones."""
+    digest = hashlib.sha256(b"%d" % number).hexdigest()
+    record = RunRecord(
+        t_ns=41_237_004 + number,
+        utime_ns=40_100_000,
+        stime_ns=1_000_000,
+        nvcsw=2,
+        nivcsw=1,
+        minflt=311,
+        majflt=0,
+        maxrss_kib=4200,
+        cpus=[1],
+        started_at=now(),
+        suspended_ns=0,
+        psi_cpu_us=12,
+        steal_ticks=0,
+    )
+    isolation = IsolationRecord(
+        level="users+namespaces",
+        features=["nnp", "seccomp", "landlock:7", "pidns"],
+        network="netns",
+        user="run",
+        uid=58_001,
+        gaps=[],
+        proof=ProofOfZero(survivors=0, rounds=1, kill_ms=0.8, swept=0),
+    )
+    data = Run(
+        attempt=7,
+        tries=1,
+        stage="confirm",
+        block=number % 40,
+        cell="n256",
+        arm="candidate",
+        position=number % 2,
+        record=record,
+        flags=[],
+        isolation=isolation,
+        outcome="ok",
+        reason=None,
+    )
+    return ENVELOPES["run"](
+        id=digest[:32],
+        assignment=digest[32:],
+        lane=0,
+        actor="judge",
+        at=now(),
+        boot="b0b1c2d3" * 4,
+        mono_ns=86_400_000_000_000 + number,
+        cause=digest[:32],
+        command=None,
+        data=data,
+    )
+
+
+def opened(key: SigningKey) -> Event:
+    """Return event 1."""
+    data = LedgerOpened(
+        ledger="0f" * 16,
+        rig=key.public.id,
+        rig_key=key.public.base64,
+        versions={},
+        target="cpu",
+        image=None,
+        machine={},
+    )
+    return ENVELOPES["ledger_opened"](
+        id="00" * 16,
+        assignment=None,
+        lane=None,
+        actor="harness",
+        at=now(),
+        boot="b0b1c2d3" * 4,
+        mono_ns=1,
+        cause=None,
+        command=None,
+        data=data,
+    )
+
+
+class Raw:
+    """The peer: an insert and a COMMIT."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        for pragma in PRAGMAS:
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.execute(TABLE)
+        self._seq = 0
+
+    def append(self, rows: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Write rows in one transaction."""
+        numbered = [(self._seq + at, *row, None) for at, row in enumerate(rows, 1)]
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", numbered)
+        self._connection.execute("COMMIT")
+        self._seq += len(rows)
+
+
+@dataclass
+class Side:
+    """One of the two that take turns; wall, cpu: s so far."""
+
+    commit: Callable[[int], object]
+    wall: float = 0.0
+    cpu: float = 0.0
+
+    def turn(self, at: int) -> None:
+        """Do one commit and add what it took."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.commit(at)
+        self.wall += time.perf_counter() - wall
+        self.cpu += time.process_time() - cpu
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return a median with its middle half."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:6.2f} (middle half {low:.2f} to {high:.2f})"
+
+
+def put(into: Ledger | Raw, groups: Sequence[Sequence[Any]], at: int) -> None:
+    """Append one group."""
+    into.append(groups[at])
+
+
+def measure(folder: Path, group: int) -> None:
+    """Print the line of one group size."""
+    key = SigningKey.generate()
+    raw = Raw(folder / f"raw-{group}.db")
+    commits = COMMITS[group]
+    walls, cpus, each, cost = [], [], [], []
+    with Ledger.create(folder / f"ours-{group}.db", opened(key), key, now=now) as ledger:
+        for turn in range(ROUNDS):
+            events = [
+                [run_event((turn * commits + commit) * group + at) for at in range(group)]
+                for commit in range(commits)
+            ]
+            ready = [[(row.type, row.body, row.leaf) for row in map(encode, one)] for one in events]
+            ours, peer = Side(partial(put, ledger, events)), Side(partial(put, raw, ready))
+            for at in range(commits):
+                for side in (ours, peer) if at % 2 == 0 else (peer, ours):
+                    side.turn(at)
+            walls.append(peer.wall / ours.wall)
+            cpus.append(peer.cpu / ours.cpu)
+            each.append((commits * group / ours.wall, commits * group / peer.wall))
+            cost.append(ours.cpu / commits / group * 1e6)
+    fast, theirs = (statistics.median(side) for side in zip(*each, strict=True))
+    kept = "kept" if statistics.median(walls) >= AIM[group] else "MISSED"
+    print(
+        f"{group:>4} a commit: ours {fast:8.0f}/s  raw {theirs:8.0f}/s"
+        f"  of raw {spread(walls)}, aim >= {AIM[group]:.2f}: {kept}; of its CPU {spread(cpus)}"
+        f", {statistics.median(cost):.0f} us of CPU an event",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parent = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()
+    with tempfile.TemporaryDirectory(dir=parent, prefix="append-") as folder:
+        for group in COMMITS:
+            measure(Path(folder), group)
+
+
+if __name__ == "__main__":
+    main()
