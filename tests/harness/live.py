@@ -15,6 +15,7 @@ from typing import Any
 from supervisor.peer import Peer
 from tests.orders import Orders, trusted
 from thermite.command.receipt import open_receipt
+from thermite.command.signing_key import SigningKey
 from thermite.errors import InfrastructureError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
@@ -60,12 +61,13 @@ class Live:
     state: Path
     stages: Stages
     settings: RigSettings = field(default_factory=RigSettings)
+    rig_key: SigningKey = field(default_factory=SigningKey.generate)
     assigned: list[str] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.state.mkdir(parents=True, exist_ok=True)
-        self.orders = Orders(self.state)
+        self.orders = Orders(self.state, rig_key=self.rig_key)
         self.orders.make_folders()
         self.folder = RigFolder(self.state)
         self.folder.make()
