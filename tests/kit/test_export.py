@@ -198,6 +198,10 @@ def test_a_kit_is_exported_for_its_owner_alone(repo: Path, tmp_path: Path) -> No
     assert (into / "kit.json").read_bytes() == b"{}"
     assert (into / "link").readlink() == Path("kit.json")
     assert [one.name for one in into.parent.iterdir()] == [commit]
+    later = commit_files(repo, {"later": b""})
+    export_folder(repo, CommitId(later), into.parent / later)
+    export_folder(repo, CommitId(later), into.parent / later)
+    assert sorted(one.name for one in into.parent.iterdir()) == sorted([commit, later])
 
 
 def test_G6_a_kit_with_a_submodule_is_refused_and_leaves_nothing(  # noqa: N802

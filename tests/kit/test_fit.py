@@ -123,5 +123,12 @@ def test_ours_are_held_against_a_contract_that_was_never_read() -> None:
     ]
 
 
+def test_a_name_can_t_forge_a_line_of_its_own() -> None:
+    bad = contract(HILL_CLIMB, ("cells", ["small", "x\ncells are fine"]))
+    assert fit_problems(KIT, bad, "cpu") == [
+        "cells names cell x\\ncells are fine, which the kit does not have"
+    ]
+
+
 def test_the_words_before_the_problems_are_the_page_s() -> None:
     assert DOES_NOT_FIT == "the kit does not fit the contract: "

@@ -123,6 +123,7 @@ def test_D11_a_verifier_that_requires_itself_is_no_cycle() -> None:  # noqa: N80
         pytest.param(("name", "a" * 64), id="K-011-64"),
         pytest.param(("run/command", ["{unknown}", "{build:../x}"]), id="K-087-valid-at-check"),
         pytest.param(("verifiers/v", V | {"priority": -1}), id="K-062-negative"),
+        pytest.param(("build/timeout_s", 2**53 - 1), id="D02-largest"),
         pytest.param(("mcp_servers", []), id="K-029-empty-list"),
         pytest.param(("mcp_servers", [S | {"name": f"s{i}"} for i in range(20)]), id="K-070-20"),
     ],

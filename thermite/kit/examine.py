@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from thermite.errors import KitError
 from thermite.kit.manifest import manifest_bytes, read_manifest
 from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
+from thermite.schema.document import printable
 from thermite.schema.kit import DRIVERS, Kit, RateMetric, TimeMetric
 
 MOST_FILES: Final = 49_999
@@ -38,7 +39,11 @@ def examine(folder: Path) -> Examined:
         *copy_problems(folder, "build.copy", found.build.copy),
         *copy_problems(folder, "run.copy", found.run.copy),
     ]
-    return Examined(found, list(dict.fromkeys(problems)), list(warnings(found, folder)))
+    return Examined(
+        found,
+        list(dict.fromkeys(printable(text) for text in problems)),
+        [printable(text) for text in warnings(found, folder)],
+    )
 
 
 def copy_problems(folder: Path, field: str, paths: list[str]) -> Iterator[str]:

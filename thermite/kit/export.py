@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from thermite.errors import InfrastructureError, KitError, ThermiteError
 from thermite.kit.git import git, run_git
+from thermite.schema.document import printable
 from thermite.schema.ids import CommitId, TreeId, is_commit_id
 from thermite.schema.stage import CollectLimits, Entry
 
@@ -268,5 +269,4 @@ def write_entries(folder: Path, entries: Iterable[Entry]) -> None:
 
 def shown_path(path: bytes) -> str:
     """Return a path as a message may repeat it: printable, one line."""
-    text = path.decode("utf-8", "backslashreplace")
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return printable(path.decode("utf-8", "backslashreplace"))

@@ -10,6 +10,7 @@ import msgspec
 
 from thermite.schema.contract import CodeGoal, Contract, ThresholdGoal
 from thermite.schema.contract_rules import cell_problems, evidence_problems
+from thermite.schema.document import printable
 from thermite.schema.kit import Kit
 
 DOES_NOT_FIT = "the kit does not fit the contract: "
@@ -26,7 +27,7 @@ def fit_problems(kit: Kit, contract: Contract, rig_target: str) -> list[str]:
         problems += [text for _, text in evidence_problems(contract.judging, attempts)]
     else:
         problems += _goal_problems(kit, contract)
-    return list(dict.fromkeys(problems))
+    return list(dict.fromkeys(printable(text) for text in problems))
 
 
 def _target_problems(kit: Kit, rig_target: str) -> Iterator[str]:

@@ -55,6 +55,7 @@ class Document:
         """Note a problem, each once and at most `MOST_PROBLEMS`, and return the mark for it."""
         if path == ("schema_version",):
             text += " (this build reads schema version 1)"
+        text = printable(text)
         if len(self.problems) < MOST_PROBLEMS:
             self.problems[path, text] = None
         elif (path, text) not in self.problems:
@@ -77,7 +78,7 @@ class Document:
             return None
         return self.refuse(path, "null is not a value here: leave the field out")
 
-    def _union(self, options: list[type], value: object, path: Path) -> object:
+    def _union(self, options: tuple[type, ...], value: object, path: Path) -> object:
         structs = [one for one in options if issubclass(one, msgspec.Struct)]
         if structs:
             return self._tagged(structs, value, path)
@@ -104,7 +105,7 @@ class Document:
         return self._struct(struct, value, path, tag_field)
 
     def _one(self, kind: Any, metas: tuple[Meta, ...], value: object, path: Path) -> object:  # noqa: ANN401
-        origin = typing.get_origin(kind)
+        origin = _origin(kind)
         if kind is Any:
             return value
         if origin is Literal:
@@ -135,7 +136,7 @@ class Document:
         return value
 
     def _container(self, kind: Any, metas: tuple[Meta, ...], value: object, path: Path) -> object:  # noqa: ANN401
-        if type(value) is not typing.get_origin(kind):
+        if type(value) is not _origin(kind):
             return self.refuse(path, f"needs {phrase(kind, metas)}, and is {show(value)}")
         if any(not _within(meta, value) for meta in metas):
             return self.refuse(path, f"needs {phrase(kind, metas)}, and has {_count(value)}")
@@ -153,7 +154,7 @@ class Document:
         for name, one in value.items():
             if name == "":
                 self.refuse((*path, name), "a name is not empty")
-            if typing.get_origin(keys) is Literal:
+            if _origin(keys) is Literal:
                 made[name] = self._literal(typing.get_args(keys), name, (*path, name))
             made[name] = self.read(inner, one, (*path, name))
         return _BAD if any(one is _BAD for one in made.values()) else made
@@ -191,6 +192,7 @@ def _fields(kind: type) -> dict[str, msgspec.structs.FieldInfo]:
     return {one.encode_name: one for one in msgspec.structs.fields(kind)}
 
 
+@functools.cache
 def _bare(kind: Any) -> tuple[Any, tuple[Meta, ...]]:  # noqa: ANN401 (a type)
     """Return an annotated type without its ranges, and the ranges."""
     if typing.get_origin(kind) is not Annotated:
@@ -199,10 +201,16 @@ def _bare(kind: Any) -> tuple[Any, tuple[Meta, ...]]:  # noqa: ANN401 (a type)
     return inner, tuple(metas)
 
 
-def _options(kind: Any) -> list[Any]:  # noqa: ANN401 (a type)
+@functools.cache
+def _origin(kind: Any) -> Any:  # noqa: ANN401 (a type)
+    return typing.get_origin(kind)
+
+
+@functools.cache
+def _options(kind: Any) -> tuple[Any, ...]:  # noqa: ANN401 (a type)
     if typing.get_origin(kind) in {Union, types.UnionType}:
-        return [one for one in typing.get_args(kind) if one is not type(None)]
-    return [kind]
+        return tuple(one for one in typing.get_args(kind) if one is not type(None))
+    return (kind,)
 
 
 def _within(meta: Meta, value: Any) -> bool:  # noqa: ANN401 (a number, a text or a container)
@@ -293,6 +301,13 @@ def show(value: object) -> str:
         return quoted(value)
     text = json.dumps(value, default=str)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def printable(text: str) -> str:
+    """Return a message on one line: what no terminal shows is written out, the rest stands."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def place(path: Path) -> str:
