@@ -1,14 +1,19 @@
 """Live, copied or left behind: a ledger is read as it is, and nothing is left beside it."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from threading import Thread
 
 import pytest
 
-from tests.ledger.facts import Facts
+from tests.ledger.facts import Clock, Facts
+from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.backup import back_up
@@ -161,3 +166,52 @@ def test_a_backup_can_be_gone_on_with(
     path.with_name("backup.db").replace(path)
     with reopen() as again:
         assert again.append([facts.steered()]) == [3]
+
+
+def test_a_slow_reader_does_not_make_the_log_grow(ledger: Ledger, facts: Facts, path: Path) -> None:
+    ledger.append([facts.steered()])
+    rows = recorded(path)
+    assert next(rows).seq == 1
+    for _ in range(30):
+        ledger.append([facts.steered("x" * 4000) for _ in range(100)])
+    log = path.with_name("ledger.db-wal").stat().st_size
+    assert log < 6 << 20  # SQLite starts the log over at 1,000 pages of 4 KiB; 12 MiB went through
+    assert sum(1 for _ in rows) == 3001
+
+
+COUNT = (
+    "import os, sys; from pathlib import Path; from thermite.ledger.replay import recorded;"
+    "os.setgid(65534); os.setuid(65534); print(len(list(recorded(Path(sys.argv[1])))))"
+)
+
+
+def counted_by_another(path: Path) -> tuple[str, str]:
+    """What a plain user finds in a ledger in a folder that it may only read."""
+    path.parent.chmod(0o755)
+    for file in path.parent.iterdir():
+        file.chmod(0o644)
+    ended = subprocess.run(
+        [sys.executable, "-c", COUNT, path], capture_output=True, text=True, check=False
+    )
+    return ended.stdout, ended.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_reads_a_live_ledger(
+    ledger: Ledger, facts: Facts, path: Path, rig_key: SigningKey, clock: Clock
+) -> None:
+    with TemporaryDirectory() as folder:  # pytest's own is closed to others
+        back_up(path, Path(folder) / "ledger.db")
+        with Ledger.open(Path(folder) / "ledger.db", rig_key, now=clock) as live:
+            live.append([facts.steered()])
+            assert counted_by_another(Path(folder) / "ledger.db") == ("2\n", "")
+    assert ledger.size == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_reads_what_a_kill_left(ledger: Ledger, facts: Facts, path: Path) -> None:
+    ledger.append([facts.steered()])
+    with TemporaryDirectory() as folder:
+        for ending in ("", "-wal", "-shm"):
+            shutil.copy(f"{path}{ending}", folder)
+        assert counted_by_another(Path(folder) / "ledger.db") == ("2\n", "")
