@@ -86,3 +86,17 @@ def test_what_is_legal_and_hardly_meant_is_a_warning(
     write(folder, *changes)
     found = examine(folder)
     assert (found.problems, found.warnings) == ([], said)
+
+
+def test_G7_a_file_that_only_points_to_its_content_is_named(folder: Path) -> None:  # noqa: N802
+    write(folder)
+    (folder / "bench/data.bin").write_text(
+        f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12582912\n"
+    )
+    (folder / "bench/notes").write_text(
+        "version https://git-lfs.github.com/spec/v1\nis the first line\n"
+    )
+    assert examine(folder).warnings == [
+        ("bench/data.bin is an LFS pointer (12.0 MiB are elsewhere): no judge fetches them;"
+        " large files are for the contract's models")
+    ]

@@ -51,6 +51,7 @@ def test_one_value_is_read_as_every_reader_reads_it(raw: bytes, value: object) -
             b'{"a": 1, "\\u0061": 2}', 'the name "a" stands twice', id="D01-duplicate-by-escape"
         ),
         pytest.param(b'[{"b": {"a": 1, "a": 1}}]', "stands twice", id="D01-duplicate-deep"),
+        pytest.param(b'{"b": 1, "a": 1, "a": 1}', 'the name "a" stands', id="D01-duplicate-later"),
         pytest.param(b"[NaN]", "NaN is not a JSON number", id="D01-nan"),
         pytest.param(b"-Infinity", "-Infinity is not a JSON number", id="D01-infinity"),
         pytest.param(b'["\\ud800"]', "\\ud800, one half", id="D01-lone-surrogate"),

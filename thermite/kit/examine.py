@@ -4,8 +4,10 @@ Needs no git and no rig. Problems keep a kit from ever measuring; warnings are f
 is legal and probably not meant. Source: kit requirements D17 and D18.
 """
 
+import re
 import stat
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +19,11 @@ from thermite.schema.kit import DRIVERS, Kit, RateMetric, TimeMetric
 
 MOST_FILES: Final = 49_999
 """Most files and folders of one copied path: one below the disk rule (Kit manifest, Limits)."""
+
+_LONGEST_POINTER: Final = 1024  # bytes, by the pointer's specification
+_POINTER: Final = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid [^\n]*\nsize ([0-9]{1,15})\n"
+)
 
 
 class Examined(NamedTuple):
@@ -87,10 +94,29 @@ def warnings(kit: Kit, folder: Path) -> Iterator[str]:
         yield "cells: there are none, so there is nothing to measure"
     yield from _placeholder_warnings(kit)
     yield from _metric_warnings(kit)
+    yield from pointer_warnings(folder)
     for one in placeholders(kit.check.command):
         inside = one.name == "kit" and bool(one.below) and not leaves_its_folder(one.below)
         if inside and not (folder / one.below).exists():
             yield f"check.command: {one.written} is not in the kit"
+
+
+def pointer_warnings(folder: Path) -> Iterator[str]:
+    """Yield each file that only points to its content, as git LFS leaves them: no filter is run.
+
+    Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, The Pointer.
+    """
+    own = (one for one in folder.rglob("*") if one.relative_to(folder).parts[0] != ".git")
+    for path in sorted(islice(own, MOST_FILES)):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST_POINTER:
+            continue
+        found = _POINTER.match(path.read_bytes())
+        if found:
+            size = int(found[1]) / (1 << 20)
+            yield (
+                f"{path.relative_to(folder).as_posix()} is an LFS pointer ({size:.1f} MiB are"
+                " elsewhere): no judge fetches them; large files are for the contract's models"
+            )
 
 
 def _placeholder_warnings(kit: Kit) -> Iterator[str]:
