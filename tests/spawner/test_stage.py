@@ -2,14 +2,17 @@
 
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.spawner.conftest import Runner
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
+from thermite.rig.start import FOLDER, spawner
 from thermite.schema.stage import CollectLimits, Entry, Limits
 
 WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
@@ -122,8 +125,8 @@ def test_one_file_cannot_grow_over_the_limit_between_samples(run: Runner) -> Non
 
 
 def test_fifty_thousand_files_count_as_over_the_disk_limit(run: Runner) -> None:
-    text = "import time\nfor i in range(50000): open(f'{i}', 'w').close()\ntime.sleep(60)"
-    assert run.python(text, disk_mib=10_000).killed == "disk"
+    text = "import os, time\nfor i in range(50000): os.mknod(f'{i}')\ntime.sleep(200)"
+    assert run.python(text, disk_mib=10_000, timeout_s=200).killed == "disk"
 
 
 def test_deep_nesting_counts_as_over_the_disk_limit_and_is_removed(run: Runner) -> None:
@@ -284,3 +287,111 @@ def test_a_run_leaves_no_terminal_and_no_setuid_bit(run: Runner) -> None:
 def test_a_run_has_no_socket_but_unix_ones(run: Runner, call: str) -> None:
     text = f"import socket\nsocket.socketpair()\ntry: {call}\nexcept OSError as e: print(e.errno)\n"
     assert run.python(text).stdout == b"97\n"
+
+
+def test_a_frozen_slot_stands_still_and_no_limit_counts_it(rig: Stages) -> None:
+    text = (
+        "import os, time\nos.fork()\nwhile 1:\n open('beat', 'a').write('x'); time.sleep(0.005)\n"
+    )
+    with rig.slot("worker-0") as slot:
+        worker, results = Runner(rig, slot), []
+        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=3.0)))
+        thread.start()
+        beat = slot.folder / "beat"
+        while not beat.exists():
+            time.sleep(0.01)
+        with rig.block():
+            before = beat.stat().st_size
+            time.sleep(3.5)
+            assert beat.stat().st_size == before
+        began = time.monotonic()
+        thread.join()
+        assert time.monotonic() - began > 0.2
+        assert beat.stat().st_size > before
+    assert results[0].killed == "timeout"
+
+
+def test_a_stage_of_another_job_begins_after_the_block(rig: Stages) -> None:
+    with rig.slot("builder-0") as builder, rig.slot("run-0") as slot:
+        results: list[float] = []
+
+        def build() -> None:
+            Runner(rig, builder).sh("true")
+            results.append(time.monotonic())
+
+        with rig.block():
+            thread = threading.Thread(target=build)
+            thread.start()
+            Runner(rig, slot).sh("sleep 0.5")
+            ended = time.monotonic()
+            assert results == []
+        thread.join()
+    assert results[0] > ended
+
+
+def test_two_blocks_never_time_at_once_on_one_cpu(tmp_path: Path) -> None:
+    with (
+        spawner(tmp_path / "one", isolation="none", run_dir=tmp_path) as first,
+        spawner(tmp_path / "two", isolation="none", run_dir=tmp_path) as second,
+    ):
+        order: list[str] = []
+
+        def other() -> None:
+            with second.block():
+                order.append("second")
+
+        with first.block():
+            thread = threading.Thread(target=other)
+            thread.start()
+            time.sleep(0.5)
+            order.append("first")
+        thread.join()
+    assert order == ["first", "second"]
+
+
+def test_nothing_piles_up_in_the_spawner(run: Runner) -> None:
+    run.sh("true")
+    before = _descriptors_of_the_spawner()
+    for _ in range(30):
+        run.sh("true & exit 0", timeout_s=20, rss_mib=500, disk_mib=100)
+        run.argv("nonesuch")
+        with pytest.raises(InfrastructureError):
+            run.slot.run(["true"], env={}, limits=Limits(), cwd=Path("/"))
+    time.sleep(0.2)
+    assert _descriptors_of_the_spawner() <= before + 2
+    children = _spawner().children()
+    assert len([one for one in children if one.status() == "zombie"]) == 0
+    assert len(children) <= 3  # the attendant and what is forked ahead
+
+
+def _spawner() -> psutil.Process:
+    for one in psutil.Process().children():
+        if str(FOLDER) in one.cmdline():
+            return one
+    raise AssertionError("no spawner runs")
+
+
+def _descriptors_of_the_spawner() -> int:
+    return _spawner().num_fds()
+
+
+def test_run_cpus_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InfrastructureError, match="which this process may use"),
+        spawner(tmp_path / "rig", isolation="none", run_cpus=[4095]),
+    ):
+        pass
+
+
+def test_a_timed_run_is_on_the_run_cpus(rig: Stages) -> None:
+    with rig.slot("run-0") as slot:
+        result = slot.run(
+            ["sh", "-c", "grep Cpus_allowed_list /proc/self/status"],
+            env={"PATH": rig.path_variable},
+            limits=Limits(timeout_s=20),
+            timed=True,
+        )
+    cpus = os.sched_getaffinity(0)
+    expected = [max(cpus)] if len(cpus) > 1 else sorted(cpus)
+    assert result.record.cpus == expected
+    assert result.stdout.split()[-1] == ",".join(str(one) for one in expected).encode()

@@ -7,8 +7,7 @@ counts frozen time.
 import os
 import signal
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from . import scan
 from .clock import ClockLocks
@@ -115,15 +114,14 @@ def _signal_all(ground: Ground, slot: Slot, number: int) -> Step[None]:
     if slot.identity is not None:
         yield from kill_uid(ground, slot.uid, number)
         return
-    for pid in tree_of(ground, slot):
-        send(pid, number)
+    for one in tree_of(ground, slot):
+        send(one, number)
 
 
 def _moving(ground: Ground, slot: Slot) -> list[int]:
     if slot.identity is not None:
         return scan.moving(slot.uid)
-    table: Mapping[int, Any] = scan.all_seen()
-    return [pid for pid in tree_of(ground, slot) if pid in table and table[pid].state not in "TtZX"]
+    return [one.pid for one in tree_of(ground, slot) if one.state not in "Tt"]
 
 
 def lock_folder(ground: Ground) -> str:

@@ -39,7 +39,7 @@ class Order:
     """What to collect; owner: the uid that every output must have.
 
     A path that ends in `/` means what is inside that folder: the folder itself counts
-    neither as an entry nor as a level.
+    neither as an entry nor as a level; `.` means the whole work folder.
     """
 
     paths: Sequence[str]
@@ -103,6 +103,10 @@ def collect(order: Order, fds: Sequence[int], say: Callable[[bytes], None]) -> N
 
 def _declared(order: Order, report: Report, source: int, target: int, path: str) -> None:
     """Collect one declared path: find it by its components, then copy it with what is below."""
+    if path == ".":
+        for name in sorted(os.listdir(source)):
+            _one(order, report, source, target, name, name, 1)
+        return
     *parents, last = path.rstrip("/").split("/")
     inside = path.endswith("/")
     from_fd, to_fd = os.dup(source), os.dup(target)

@@ -17,6 +17,7 @@ from .ground import Ground, Live, Slot, send
 from .killer import kill_uid
 from .linux import raw_ns
 from .loop import Step, Until
+from .vocabulary import RefusedError
 
 _LONGEST_S: Final = 5.0
 _ROUND_S: Final = 0.002
@@ -57,10 +58,11 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
     rounds = 0
     while True:
         rounds += 1
-        if slot.identity is None:
-            left = yield from _end_tree(ground, slot)
-        else:
-            left = yield from _end_uid(ground, slot)
+        try:
+            left = yield from (_end_tree if slot.identity is None else _end_uid)(ground, slot)
+        except RefusedError as refusal:
+            slot.quarantined = str(refusal)
+            raise
         if not left or time.monotonic() > give_up:
             break
         yield Until((), time.monotonic() + _ROUND_S)
@@ -76,21 +78,35 @@ def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
 
 
 def _end_tree(ground: Ground, slot: Slot) -> Step[int]:
+    ground.reap()
+    children = scan.own_children()
+    if _is_reaped(slot) and children is not None and children <= ground.children:
+        return 0  # whatever main left behind would be a child of this process by now
     found = tree_of(ground, slot)
-    for pid in found:
-        send(pid, signal.SIGKILL)
+    for one in found:
+        send(one, signal.SIGKILL)
     if found:
         yield Until((), time.monotonic() + _ROUND_S)
         ground.reap()
     return len(tree_of(ground, slot)) if found else 0
 
 
-def tree_of(ground: Ground, slot: Slot) -> set[int]:
+def _is_reaped(slot: Slot) -> bool:
+    return slot.live is None or slot.live.is_reaped
+
+
+def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
     """Return what is live of a stage at level none: its tree, and every orphan."""
-    found = ground.orphans()
-    if slot.live is not None:
-        found |= scan.below(slot.live.main, scan.all_seen())
-    return found - {os.getpid()}
+    table = scan.all_seen()
+    roots = {
+        one.pid
+        for one in table.values()
+        if one.parent == os.getpid() and one.pid not in ground.children
+    }
+    if slot.live is not None and not slot.live.is_reaped:
+        roots.add(slot.live.main)
+    found = {pid for root in roots for pid in scan.below(root, table)}
+    return [table[pid] for pid in found]
 
 
 def end_strays(ground: Ground) -> None:
@@ -98,10 +114,15 @@ def end_strays(ground: Ground) -> None:
     uids = {slot.uid for slot, _ in ground.lives()}
     if os.getuid() in uids:
         return  # level none: an orphan may belong to the stage that runs now
-    for pid in ground.orphans():
-        ids = scan.uids_of(pid)
-        if ids is not None and not uids & set(ids[1]):
-            send(pid, signal.SIGKILL)
+    children = scan.own_children()
+    if children is not None and children <= ground.children:
+        return
+    table = scan.all_seen()
+    for root in [one for one in table.values() if one.parent == os.getpid()]:
+        ids = scan.uids_of(root.pid)
+        if root.pid not in ground.children and ids is not None and not uids & set(ids[1]):
+            for pid in scan.below(root.pid, table):
+                send(table[pid], signal.SIGKILL)
 
 
 def end_strays_for_ever(ground: Ground) -> Step[None]:

@@ -37,6 +37,7 @@ class Live:
     to_kill: bool = False
     is_frozen: bool = False
     frozen_s: float = 0.0
+    is_reaped: bool = False
 
 
 @dataclass
@@ -196,21 +197,16 @@ class Ground:
                 return
             os.waitpid(found.si_pid, 0)
 
-    def orphans(self) -> set[int]:
-        """Return live processes that fell to this one and belong to no child of ours."""
-        table = scan.all_seen()
-        own = os.getpid()
-        found: set[int] = set()
-        for one in table.values():
-            if one.parent == own and one.pid not in self.children:
-                found |= scan.below(one.pid, table)
-        return found
-
 
 def _run_cpus(settings: Settings, all_cpus: frozenset[int]) -> frozenset[int]:
     """Return the CPUs of timed runs: as set, else the last one when there are several."""
     if settings.run_cpus is not None:
-        return frozenset(settings.run_cpus) & all_cpus or all_cpus
+        if not set(settings.run_cpus) <= all_cpus:
+            raise RefusedError(
+                f"the run CPUs {sorted(settings.run_cpus)} are not all among"
+                f" {sorted(all_cpus)}, which this process may use: set THERMITE_RUN_CPUS"
+            )
+        return frozenset(settings.run_cpus)
     return frozenset((max(all_cpus),)) if len(all_cpus) > 1 else all_cpus
 
 
@@ -230,13 +226,16 @@ def _filters(level: Level) -> dict[bool, bytes | None]:
     }
 
 
-def send(pid: int, number: int) -> bool:
-    """Signal one process by a descriptor of its own; false when it is gone."""
+def send(one: scan.Seen, number: int) -> bool:
+    """Signal one process, the very one that was seen; false when it is gone."""
     try:
-        fd = os.pidfd_open(pid)
+        fd = os.pidfd_open(one.pid)
     except OSError:
         return False
     try:
+        now = scan.seen(one.pid)
+        if now is None or now.started != one.started:
+            return False  # its number belongs to another process by now
         signal.pidfd_send_signal(fd, number)
     except ProcessLookupError:
         return False

@@ -116,6 +116,19 @@ def seen(pid: int) -> Seen | None:
     )
 
 
+def own_children() -> set[int] | None:
+    """Return this single-threaded process's direct children, None where /proc can't say.
+
+    A child that ends while the list is read may hide its neighbour: two equal answers, with
+    no child gone between, are an answer.
+    """
+    own = os.getpid()
+    lists = [_read(f"/proc/{own}/task/{own}/children") for _ in range(2)]
+    if lists[0] is None or lists[0] != lists[1] or len(lists[0]) >= _STATUS_BYTES:
+        return None
+    return {int(word) for word in lists[0].split()}
+
+
 def all_seen() -> dict[int, Seen]:
     """Return every process, zombies too."""
     table = {}

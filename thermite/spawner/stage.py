@@ -187,6 +187,7 @@ class Course:
         yield from end_main(live)
         pid, status, usage = os.wait4(live.main, os.WNOHANG)
         if pid:
+            live.is_reaped = True
             self._ground.children.discard(live.main)
             self._outcome.usage = usage
             code = os.waitstatus_to_exitcode(status)
