@@ -21,6 +21,8 @@ from thermite.schema.event import Event
 ROOT = Path(__file__).resolve().parents[2]
 KEEPER = Path(__file__).with_name("keeper.py")
 MODULES = {"supervisor": "supervisor", "harness": "thermite.harness"}
+SERVES = "serves; SHA256:"
+"""In the line that a harness says when it decides on commands."""
 PATIENCE_S = 120.0
 """Longest wait for one thing on a machine that is busy with others."""
 
@@ -67,13 +69,12 @@ class ServedRig:
         self._keeper.stdin.flush()
 
     def serve_until_there(self) -> None:
-        """Serve the rig and wait until it decides on commands."""
-        before = self.said().count("serves;")
+        """Serve the rig and wait until it decides on commands, or has ended."""
+        before, ended = self.said().count(SERVES), len(self.exit_codes())
         self.serve()
-        self.until(lambda: self.said().count("serves;") > before or not self._may_come())
-
-    def _may_come(self) -> bool:
-        return self.spawner() is not None or not self.exit_codes()
+        self.until(
+            lambda: self.said().count(SERVES) > before or len(self.exit_codes()) > ended,
+        )
 
     def know(self) -> None:
         """Make the rig known to control."""
@@ -109,7 +110,7 @@ class ServedRig:
 
     def spawner(self) -> psutil.Process | None:
         """The process that serves, once it has become the spawner."""
-        found = [one for one in _children(self._keeping()) if _argv(one)[-2:-1] == [SPAWNER]]
+        found = [one for one in _children(self._keeping()) if argv_of(one)[-2:-1] == [SPAWNER]]
         return found[0] if found else None
 
     def child(self, name: str) -> psutil.Process | None:
@@ -117,7 +118,7 @@ class ServedRig:
         spawner = self.spawner()
         if spawner is None:
             return None
-        found = [one for one in _children(spawner) if _argv(one)[-1:] == [MODULES[name]]]
+        found = [one for one in _children(spawner) if argv_of(one)[-1:] == [MODULES[name]]]
         return found[0] if found else None
 
     def everything(self) -> list[psutil.Process]:
@@ -191,7 +192,7 @@ class ServedRig:
         if not self._is_inside:
             return top
         below = [one for child in _children(top) for one in _children(child)]
-        return next((one for one in below if str(KEEPER) in _argv(one)), None)
+        return next((one for one in below if str(KEEPER) in argv_of(one)), None)
 
 
 SPAWNER = str(ROOT / "thermite" / "spawner")
@@ -206,7 +207,7 @@ def _children(one: psutil.Process | None, *, recursive: bool = False) -> list[ps
         return []
 
 
-def _argv(one: psutil.Process) -> list[str]:
+def argv_of(one: psutil.Process) -> list[str]:
     try:
         return one.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):

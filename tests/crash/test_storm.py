@@ -2,12 +2,8 @@
 same end as one that nobody disturbs.
 """
 
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.crash.served import ServedRig, served
 from tests.crash.sleeper import EXPECTED, lay_out
@@ -17,14 +13,6 @@ from thermite.schema import event as e
 SEED = 20261130
 VICTIMS = {"harness": 12, "supervisor": 6, "spawner": 2}
 PROMOTED = [name for name, verdict in EXPECTED.items() if verdict == "promoted"]
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """A folder that every user may pass through."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
 
 
 def ended(rig: ServedRig) -> bool:

@@ -1,5 +1,10 @@
-"""What a dead spawner of this rig has left: live processes of its uids, and stage folders."""
+"""What a dead spawner of this rig has left: live processes of its uids, and stage folders.
 
+At level none its stages have no uid of their own, and are known by where they work; one that
+hides that is not found: the gap `leftovers`.
+"""
+
+import contextlib
 import os
 import signal
 import sys
@@ -37,6 +42,8 @@ def clear_left_behind(ground: Ground) -> Step[None]:
             elif left and in_use.get(uid) in ground.slots:
                 slot = ground.slots[in_use[uid]]
                 slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
+    else:
+        yield from _end_stages(ground)
     for name in os.listdir(ground.stage_root):
         yield from _removed(ground, f"{ground.stage_root}/{name}")
 
@@ -48,6 +55,32 @@ def _emptied(ground: Ground, uid: int) -> Step[int]:
         ground.reap()
         yield Until((), time.monotonic() + _ROUND_S)
     return left
+
+
+def _end_stages(ground: Ground) -> Step[None]:
+    """End what a dead spawner's stages left at level none, each by its own pidfd."""
+    give_up = time.monotonic() + _LONGEST_S
+    while time.monotonic() < give_up:
+        held = _held(scan.staged_below(os.getuid(), ground.stage_root))
+        # Looked at again with the pidfd in hand: a number may have gone to somebody else.
+        still = scan.staged_below(os.getuid(), ground.stage_root) if held else []
+        for pid, pidfd in held.items():
+            with contextlib.suppress(ProcessLookupError):
+                if pid in still:
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            os.close(pidfd)
+        if not still:
+            return
+        yield Until((), time.monotonic() + _ROUND_S)
+
+
+def _held(pids: list[int]) -> dict[int, int]:
+    """Return a pidfd for each process that is still there."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            found[pid] = os.pidfd_open(pid)
+    return found
 
 
 def _removed(ground: Ground, path: str) -> Step[None]:

@@ -155,6 +155,33 @@ def below(root: int, table: dict[int, Seen]) -> set[int]:
     return {pid for pid in found if pid in table and table[pid].state not in "ZX"}
 
 
+def staged_below(uid: int, folder: str) -> list[int]:
+    """Return the live processes of `uid` that look like stages of a rig below `folder`.
+
+    A stage can't shed no_new_privs, which a person's shell does not have; its working folder
+    or its HOME lies below the stage root unless it hides that. For level none, where no uid
+    tells them from their user's own processes.
+    """
+    found = []
+    for pid in living(uid):
+        status = _read(f"/proc/{pid}/status") or b""
+        if b"\nNoNewPrivs:\t1\n" in status and _is_at_home_below(pid, folder):
+            found.append(pid)
+    return found
+
+
+def _is_at_home_below(pid: int, folder: str) -> bool:
+    start = os.fsencode(f"{folder}/")
+    try:
+        here = os.readlink(os.fsencode(f"/proc/{pid}/cwd"))
+        env = _read(f"/proc/{pid}/environ") or b""
+    except (*_GONE, PermissionError):
+        return False  # closed to its own user: no stage of ours, whose memory is open to it
+    return here.startswith(start) or any(
+        word.startswith(b"HOME=" + start) for word in env.split(b"\0")
+    )
+
+
 def threads_of(uid: int) -> int:
     """Return how many threads the processes of one real uid have."""
     total = 0
