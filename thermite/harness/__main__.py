@@ -73,7 +73,17 @@ def _handed_over() -> tuple[Path, Stages, socket.socket]:
         raise UsageError(
             f"{error}: the spawner starts this process; run thermite rig serve"
         ) from error
-    return state, Spawner.connect(spawner), peer
+    return state, Spawner.connect(spawner, _end_with_the_spawner), peer
+
+
+def _end_with_the_spawner() -> None:
+    """End at once, before a stage that was cut off is taken for a failure of the rig.
+
+    The kernel ends this process too, but only after the spawner's sockets are closed: in
+    between, a verdict that blames the rig could become durable.
+    """
+    sys.stderr.write("harness: the spawner is gone\n")
+    os._exit(FAILED)
 
 
 if __name__ == "__main__":

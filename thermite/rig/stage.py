@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -51,11 +51,19 @@ class _Waiting:
     fds: list[int] = field(default_factory=list)
 
 
-class Spawner:
-    """The line to a spawner."""
+def _nothing() -> None:
+    return
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+
+class Spawner:
+    """The line to a spawner.
+
+    Args:
+        gone: called when the other end is closed, before any request fails of it.
+    """
+
+    def __init__(self, line: socket.socket, gone: Callable[[], None] = _nothing) -> None:
+        self._line, self._gone = line, gone
         self._lock = threading.Lock()
         self._waiting: dict[int, _Waiting] = {}
         self._count = 0
@@ -63,13 +71,16 @@ class Spawner:
         threading.Thread(target=self._read, name="spawner", daemon=True).start()
 
     @classmethod
-    def connect(cls, fd: int) -> Stages:
+    def connect(cls, fd: int, gone: Callable[[], None] = _nothing) -> Stages:
         """Return the rig behind a socket of the spawner's.
+
+        Args:
+            gone: as the class's.
 
         Raises:
             InfrastructureError: the spawner is gone.
         """
-        return cls(socket.socket(fileno=fd)).rig()
+        return cls(socket.socket(fileno=fd), gone).rig()
 
     def rig(self) -> Stages:
         """Return what this line leads to, once the spawner has said what it applies.
@@ -140,6 +151,7 @@ class Spawner:
                 continue
             waiting.reply, waiting.fds = reply, fds
             waiting.answered.set()
+        self._gone()
         with self._lock:
             self._is_gone = True
             for waiting in self._waiting.values():
