@@ -16,7 +16,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +67,7 @@ class SimulatedRig:
     fraction); disturb: changes of the record by run number; say_at: changes of the program
     by run number; weaker_at: how many runs have begun when one gets another level;
     break_at: run numbers at which the rig itself fails; probe_ns: the
-    start-up probe.
+    start-up probe; watch: called with each run and check as it begins.
     """
 
     folder: Path
@@ -79,6 +79,7 @@ class SimulatedRig:
     say_at: dict[int, dict[str, Any]] = field(default_factory=dict)
     weaker_at: set[int] = field(default_factory=set)
     break_at: set[int] = field(default_factory=set)
+    watch: Callable[[Ran], None] = lambda _: None
     ran: list[Ran] = field(default_factory=list)
     now_ns: int = 0
     runs: int = 0
@@ -138,6 +139,7 @@ class SimulatedRig:
     def startup_probe_ns(self, slot: Slot, count: int) -> list[int]:
         """Time nothing."""
         assert isinstance(slot, SimulatedSlot)
+        assert self.in_block, "a start-up probe outside a block"
         return [self.probe_ns] * count
 
     def new_folder(self) -> Path:
@@ -172,8 +174,8 @@ class SimulatedCopy:
     slot: str
 
     def add(self, source: Path, name: str) -> None:
-        assert "/" not in name
         target = self.path / name
+        target.parent.mkdir(exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, symlinks=True)
         else:
@@ -226,6 +228,8 @@ class SimulatedSlot:
         assert all(isinstance(c, SimulatedCopy) and c.slot == self.name for c in readable)
         ran = Ran(self.name, list(argv), dict(env), limits, timed)
         self.rig.ran.append(ran)
+        if not self.name.startswith("builder"):
+            self.rig.watch(ran)
         match self.name.rpartition("-")[0] or self.name:
             case "builder":
                 assert join_output

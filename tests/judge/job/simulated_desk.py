@@ -71,6 +71,7 @@ class SimulatedDesk:
     appended: list[list[Strict]] = field(default_factory=list)
     kill_before: int | None = None
     kill_after: int | None = None
+    models: dict[str, Path] = field(default_factory=dict)
     stopping: Callable[[], bool] = lambda: False
 
     def desk(self) -> Desk:
@@ -91,6 +92,7 @@ class SimulatedDesk:
             stopping=self.stopping,
             scratch=scratch,
             toolchain="cc 12.2.0",
+            models=self.models,
         )
 
     def job(self, *, candidate: object = "new", champion: object = "old", **changed: object) -> Job:

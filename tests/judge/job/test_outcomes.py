@@ -460,6 +460,23 @@ def test_runs_see_neither_cell_nor_arm_nor_kit(tmp_path: Path) -> None:
     assert len({len(" ".join(ran.argv)) for ran in runs}) == 1, "both arms: same path length"
 
 
+def test_model_files_are_lent_by_their_hash(tmp_path: Path) -> None:
+    model = tmp_path / "weights"
+    model.write_bytes(b"weights")
+    wanted = f"{{models:{'e' * 64}}}"
+    run = msgspec.structs.replace(KIT.run, command=["{build:out/bench}", wanted, "{out}"])
+    check = msgspec.structs.replace(KIT.check, command=["check", wanted, "{out}"])
+    kit = msgspec.structs.replace(KIT, run=run, check=check)
+    made = desk(tmp_path, program(name="new", ms=40), kit=kit)
+    made.models = {"e" * 64: model}
+    seen: list[bytes] = []
+    made.rig.watch = lambda ran: seen.append(Path(ran.argv[1]).read_bytes())
+    assert verdict_of(made).verdict == "not_better"
+    assert set(seen) == {b"weights"}
+    slots = {ran.slot for ran in made.rig.ran if ran.argv[1].endswith("/models/" + "e" * 64)}
+    assert slots == {"run-0", "check"}
+
+
 def test_builds_and_checks_have_the_documents_environment(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=40))
     verdict_of(made)

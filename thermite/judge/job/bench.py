@@ -79,7 +79,8 @@ class Bench:
         for cell in cells:
             order += [(cell, arm) for arm in self.builds for _ in range(times)]
         facts = self._runs(stage, None, order, 0)
-        with self.desk.stages.slot(RUN_SLOT) as slot:
+        # In a block as the runs were, so that both are measured on the same still machine.
+        with self.desk.stages.block(), self.desk.stages.slot(RUN_SLOT) as slot:
             return facts, self.desk.stages.startup_probe_ns(slot, PROBES)
 
     def _runs(
@@ -175,9 +176,9 @@ def open_bench(
         run_kit.add(_gathered(desk, scratch), _KIT)
         check_kit = _copy(stack, desk, CHECK_SLOT)
         check_kit.add(desk.kit_folder, _KIT)
-        models = _models(desk, scratch)
-        for copy in (run_kit, check_kit):
-            copy.add(models, _MODELS)
+        for sha256, file in desk.models.items():
+            run_kit.add(file, f"{_MODELS}/{sha256}")
+            check_kit.add(file, f"{_MODELS}/{sha256}")
         files = {arm: desk.store.files(BuildKey(build.key)) for arm, build in builds.items()}
         yield Bench(
             desk=desk,
@@ -213,12 +214,4 @@ def _gathered(desk: Desk, scratch: Path) -> Path:
     folder = scratch / _KIT
     folder.mkdir()
     gather(desk.kit_folder, desk.kit.run.copy, folder)
-    return folder
-
-
-def _models(desk: Desk, scratch: Path) -> Path:
-    folder = scratch / _MODELS
-    folder.mkdir()
-    for sha256, file in desk.models.items():
-        (folder / sha256).hardlink_to(file)
     return folder

@@ -72,8 +72,8 @@ def broken_constraints(
     pairs: Iterable[Pair], constraints: Sequence[ConstraintRule], metrics: Mapping[str, MetricRule]
 ) -> list[tuple[Arm, str]]:
     """Return each hard constraint that a run breaks: whose run, and the text that says so."""
-    broken = []
-    for run, check in pairs:
+    broken: list[tuple[Arm, str]] = []
+    for run, check in pairs if constraints else ():
         found = values(run, check, metrics)
         for rule in constraints:
             if run.cell in rule.cells and rule.metric in found:
