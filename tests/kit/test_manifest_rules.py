@@ -3,7 +3,7 @@
 import pytest
 
 from tests.kit.seed import GONE, kit, problems
-from thermite.kit.manifest import KIT_PATH, OUTPUT_PATH
+from thermite.kit.manifest import KIT_PATH, OUTPUT_PATH, kit_path_problem
 from thermite.schema.contract import McpServer
 from thermite.schema.kit import CheckMetric, RateMetric, TimeMetric
 
@@ -35,6 +35,7 @@ NULL = "null is not a value here: leave the field out"
     ],
 )
 def test_a_kit_path_and_an_output_path_stay_inside(path: str, good: bool) -> None:
+    assert kit_path_problem(path) == (None if good else KIT_PATH)
     for place, said in (
         ("build/copy", KIT_PATH),
         ("run/copy", KIT_PATH),
