@@ -97,6 +97,8 @@ def test_G7_a_file_that_only_points_to_its_content_is_named(folder: Path) -> Non
         "version https://git-lfs.github.com/spec/v1\nis the first line\n"
     )
     assert examine(folder).warnings == [
-        ("bench/data.bin is an LFS pointer (12.0 MiB are elsewhere): no judge fetches them;"
-        " large files are for the contract's models")
+        (
+            "bench/data.bin is an LFS pointer (12.0 MiB are elsewhere): no judge fetches them;"
+            " large files are for the contract's models"
+        )
     ]
