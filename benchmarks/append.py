@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
 from thermite.ledger.append import Ledger
 from thermite.ledger.encode import encode
@@ -43,7 +44,7 @@ TABLE: Final = (
 
 def now() -> str:
     """Return the time as the ledger's notes have it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return write_instant(datetime.now(UTC))
 
 
 def run_event(number: int) -> Event:
@@ -149,27 +150,36 @@ class Raw:
 class Side:
     """One of the two that take turns; wall, cpu: s so far."""
 
-    commit: Callable[[int], object]
     wall: float = 0.0
     cpu: float = 0.0
 
-    def turn(self, at: int) -> None:
+    def take(self, commit: Callable[[], object]) -> None:
         """Do one commit and add what it took."""
         wall, cpu = time.perf_counter(), time.process_time()
-        self.commit(at)
+        commit()
         self.wall += time.perf_counter() - wall
         self.cpu += time.process_time() - cpu
+
+
+def play(ledger: Ledger, raw: Raw, first: int, group: int, commits: int) -> tuple[Side, Side]:
+    """Let both do their commits in turn; what each writes is made just before, as in a rig."""
+    ours, peer = Side(), Side()
+    for at in range(commits):
+        events = [run_event(first + at * group + one) for one in range(group)]
+        ready = [(row.type, row.body, row.leaf) for row in map(encode, events)]
+        turns: list[tuple[Side, Callable[[], object]]] = [
+            (ours, partial(ledger.append, events)),
+            (peer, partial(raw.append, ready)),
+        ]
+        for side, commit in turns if at % 2 == 0 else reversed(turns):
+            side.take(commit)
+    return ours, peer
 
 
 def spread(values: Sequence[float]) -> str:
     """Return a median with its middle half."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{middle:6.2f} (middle half {low:.2f} to {high:.2f})"
-
-
-def put(into: Ledger | Raw, groups: Sequence[Sequence[Any]], at: int) -> None:
-    """Append one group."""
-    into.append(groups[at])
 
 
 def measure(folder: Path, group: int) -> None:
@@ -180,15 +190,7 @@ def measure(folder: Path, group: int) -> None:
     walls, cpus, each, cost = [], [], [], []
     with Ledger.create(folder / f"ours-{group}.db", opened(key), key, now=now) as ledger:
         for turn in range(ROUNDS):
-            events = [
-                [run_event((turn * commits + commit) * group + at) for at in range(group)]
-                for commit in range(commits)
-            ]
-            ready = [[(row.type, row.body, row.leaf) for row in map(encode, one)] for one in events]
-            ours, peer = Side(partial(put, ledger, events)), Side(partial(put, raw, ready))
-            for at in range(commits):
-                for side in (ours, peer) if at % 2 == 0 else (peer, ours):
-                    side.turn(at)
+            ours, peer = play(ledger, raw, turn * commits * group, group, commits)
             walls.append(peer.wall / ours.wall)
             cpus.append(peer.cpu / ours.cpu)
             each.append((commits * group / ours.wall, commits * group / peer.wall))
