@@ -12,7 +12,7 @@ import msgspec
 from thermite.campaign.state import Assignment, Attempt, ReAnchor, Seen, State
 from thermite.schema import event as e
 from thermite.schema.command import ExtendBody, StopBody, TrustedKey
-from thermite.schema.contract import Contract
+from thermite.schema.contract import Contract, Project
 from thermite.schema.verdict import ANSWERS_A_DUPLICATE
 
 RETURNED: Final = frozenset({"crash_infra", "noisy_rig"})
@@ -121,6 +121,33 @@ def _assignment_created(state: State, event: e.Event, data: e.AssignmentCreated)
     )
 
 
+def _local_job(state: State, event: e.Event, data: e.LocalJob) -> None:
+    """`thermite judge`: its rule's parameters stand in `judge_started`, the rest is default."""
+    assignment = event.assignment or ""
+    start = data.champion or data.project
+    contract = Contract(
+        schema_version=1,
+        name="local",
+        campaign="hill_climb",
+        task="judge here and now",
+        project=Project(repo=start.repo, commit=start.commit, kit=data.kit),
+        cells=data.cells,
+    )
+    state.assignments[assignment] = Assignment(
+        id=assignment,
+        created_seq=state.seq,
+        command=None,
+        contract=contract,
+        contract_sha256="",
+        kit=data.kit,
+        project=start,
+        champion=start.commit,
+        used_k=state.local_k,
+        selftested=True,
+        nonce=data.nonce,
+    )
+
+
 def _mcp_servers(state: State, event: e.Event, data: e.McpServers) -> None:
     _of(state, event).mcp_servers = data.servers
 
@@ -187,7 +214,10 @@ def _judge_started(state: State, event: e.Event, data: e.JudgeStarted) -> None:
     attempt = _attempt(state, event)
     attempt.status = "judging"
     attempt.facts.append(data)
-    _of(state, event).used_k = data.k
+    assignment = _of(state, event)
+    assignment.used_k = data.k
+    if assignment.nonce is not None:
+        state.local_k = data.k
 
 
 def _fact(state: State, event: e.Event, data: e.Run | e.Check | e.Block | e.Decision) -> None:
@@ -266,6 +296,7 @@ _CHANGES: Final[dict[type, Callable[[State, e.Event, Any], None]]] = {
     e.LedgerGap: _ledger_gap,
     e.ImportCompleted: _import_completed,
     e.AssignmentCreated: _assignment_created,
+    e.LocalJob: _local_job,
     e.McpServers: _mcp_servers,
     e.AssignmentPaused: _paused,
     e.AssignmentResumed: _resumed,

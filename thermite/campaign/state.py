@@ -81,7 +81,8 @@ class Assignment:
     """One accepted campaign.
 
     used_k: how many indices of the error budget are spent; answered: tree id, or digest of
-    build outputs, to the attempt whose verdict answers a duplicate; spent: sums of amounts.
+    build outputs, to the attempt whose verdict answers a duplicate; spent: sums of amounts;
+    nonce: of a local job, in the place of a command's digest.
     """
 
     id: str
@@ -107,6 +108,7 @@ class Assignment:
     gain: float | None = None
     interval: tuple[float | None, float | None] | None = None
     selftested: bool = False
+    nonce: str | None = None
     last_event: str | None = None
 
     def open_attempt(self, lane: int) -> Attempt | None:
@@ -133,5 +135,6 @@ class State:
     isolation: IsolationProbe | None = None
     selftest: RigSelftest | None = None
     refused: int = 0
+    local_k: int = 0
     ledger_locked: bool = False
     last_event: str | None = None

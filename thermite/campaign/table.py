@@ -36,7 +36,7 @@ NEEDS_NO_CANDIDATE_RUN: Final[frozenset[VerdictKind]] = frozenset(
 )
 """Verdicts that can be reached before screening begins; `not_better` too, by equal bytes."""
 
-AFTER_THE_END: Final = (e.CommandAccepted, e.AssignmentCreated)
+AFTER_THE_END: Final = (e.CommandAccepted, e.AssignmentCreated, e.LocalJob)
 """Events that name an assignment and may stand before it exists, or after its end."""
 
 
@@ -45,7 +45,7 @@ def problem(state: State, event: e.Event) -> str | None:
     data = event.data
     if isinstance(data, e.LedgerOpened) or state.seq == 0:
         return _opening_problem(state, data)
-    if isinstance(data, e.AssignmentCreated):
+    if isinstance(data, e.AssignmentCreated | e.LocalJob):
         return _creation_problem(state, event)
     if event.assignment is None or isinstance(data, AFTER_THE_END):
         return None

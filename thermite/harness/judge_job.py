@@ -24,6 +24,7 @@ from thermite.judge.verdict.coin import order_seed
 from thermite.kit.export import export_folder, tree_entries, tree_of
 from thermite.kit.manifest import load_kit
 from thermite.rig.stages import Stages
+from thermite.schema.contract import Contract
 from thermite.schema.event import Block, Verdict
 from thermite.schema.ids import CommitId
 from thermite.schema.job import Held, Job, JudgeFact, Revision
@@ -44,7 +45,9 @@ class Bench:
 
     def seed(self, assignment: Assignment) -> bytes:
         """Return the seed of an assignment's coin; nothing is stored while it is secret."""
-        return order_seed(self.coin_key, bytes.fromhex(assignment.command or ""))
+        return order_seed(
+            self.coin_key, bytes.fromhex(assignment.command or assignment.nonce or "")
+        )
 
 
 def exported_kit(folder: RigFolder, repo: str, commit: str) -> Path:
@@ -61,7 +64,14 @@ def exported_kit(folder: RigFolder, repo: str, commit: str) -> Path:
 class Turn:
     """An assignment's turns at the judge."""
 
-    def __init__(self, bench: Bench, assignment: Assignment, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        assignment: Assignment,
+        stopping: Callable[[], bool],
+        contract: Contract | None = None,
+    ) -> None:
+        """Make ready for turns; contract: a local job's, else the assignment's own."""
         if assignment.kit is None:
             raise InfrastructureError(f"assignment {assignment.id} has no kit to judge with")
         self.bench, self.id, self.stopping = bench, assignment.id, stopping
@@ -69,6 +79,7 @@ class Turn:
         self.kit = load_kit(self.kit_folder)
         self.project = bench.folder.project_repo(assignment.project.repo)
         self.seed = bench.seed(assignment)
+        self._contract = contract
 
     def judge(self, number: int) -> Verdict | Held | None:
         """Judge one attempt to its verdict or hold; None: the harness is stopping."""
@@ -99,6 +110,15 @@ class Turn:
             seed = order_seed(self.bench.coin_key, nonce).hex()
             job = msgspec.structs.replace(job, order_seed=seed)
             self._append([selftest(job, self._desk(), nonce=nonce.hex())])
+
+    def judge_alone(self, number: int) -> Verdict | Held | None:
+        """Build, run and check one attempt's candidate, compared with nothing."""
+        with self.bench.turn:
+            with self.bench.book.lock:
+                job = msgspec.structs.replace(
+                    self._attempt_job(number), kind="single", champion=None, history=[]
+                )
+            return judge(job, self._desk())
 
     @property
     def assignment(self) -> Assignment:
@@ -147,7 +167,7 @@ class Turn:
             champion=self._revision(champion),
             k=assignment.used_k + 1,
             order_seed=self.seed.hex(),
-            contract=assignment.contract,
+            contract=self._contract or assignment.contract,
             contract_sha256=assignment.contract_sha256,
             kit=assignment.kit,
             judged_outputs=dict(assignment.answered),
@@ -174,7 +194,12 @@ class Turn:
             stopping=self.stopping,
             scratch=self.bench.folder.scratch,
             toolchain=self.bench.toolchain,
+            models=self._models(),
         )
+
+    def _models(self) -> dict[str, Path]:
+        wanted = self.assignment.contract.models
+        return {sha256: self.bench.folder.models / sha256 for sha256 in wanted}
 
     def _append(self, payloads: Sequence[Strict]) -> None:
         drafts = [Draft(p, assignment=self.id, actor="judge") for p in payloads]

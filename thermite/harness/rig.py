@@ -53,19 +53,9 @@ class Rig:
         Raises:
             LedgerError: it must not be written to; UsageError: rig.toml can't be read.
         """
-        folder = RigFolder(state)
-        folder.make()
         settings = _settings(state)
-        fresh = not folder.ledger.exists()
-        key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
-        book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
-        _trust_at_first(book)
-        book.append(Draft(_probe(folder, stages)))
-        store = BuildStore(folder.store)
-        bench = Bench(
-            book, folder, stages, store, coin, threading.Lock(), toolchain(stages.path_variable)
-        )
-        return cls(bench, key, settings)
+        bench = open_bench(state, stages, settings)
+        return cls(bench, rig_key(bench.folder.keys, fresh=False), settings)
 
     def start(self, peer: socket.socket, fatal: Callable[[BaseException], None]) -> None:
         """Go on with what was running, and decide on commands."""
@@ -91,6 +81,24 @@ class Rig:
                 self.bench.book.ledger.checkpoint_if_old()
             except OSError as error:
                 fatal(error)
+
+
+def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
+    """Open the ledger, or make it, replay it, and record what keeps stages apart here.
+
+    Raises:
+        LedgerError: it must not be written to.
+    """
+    folder = RigFolder(state)
+    folder.make()
+    fresh = not folder.ledger.exists()
+    key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
+    book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
+    _trust_at_first(book)
+    book.append(Draft(_probe(folder, stages)))
+    store = BuildStore(folder.store)
+    toolchain_here = toolchain(stages.path_variable)
+    return Bench(book, folder, stages, store, coin, threading.Lock(), toolchain_here)
 
 
 def _probe(folder: RigFolder, stages: Stages) -> IsolationProbe:

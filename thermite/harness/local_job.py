@@ -1,0 +1,182 @@
+"""One verdict here and now, without a signed order: `thermite judge` and `thermite kit test`.
+
+The same job code, a real ledger and a real spawner; only the order is missing, so the first
+event of a job is `local_job` with a nonce of its own, and every report says that this shuts
+out no picking among nonces. The state folder may be thrown away afterwards.
+Source: judging, 3.11; kit requirements, 20.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from thermite.campaign import hill_climb
+from thermite.campaign.state import Attempt
+from thermite.harness import clock
+from thermite.harness.book import Draft
+from thermite.harness.judge_job import Bench, Turn
+from thermite.harness.rig import open_bench
+from thermite.judge.verdict.coin import commitment, order_seed
+from thermite.kit.export import tree_of
+from thermite.kit.folder import commit_of_folder
+from thermite.rig.start import spawner
+from thermite.schema import event as e
+from thermite.schema.contract import Contract, RepoAt
+from thermite.schema.ids import CommitId
+from thermite.schema.job import Held
+from thermite.schema.rig_settings import RigSettings
+from thermite.schema.strict import Strict
+
+PROJECT: Final = "local"
+"""Name of the kept repository that a local job's folders are committed into."""
+NONCE_BYTES: Final = 32
+"""judging, 3.1: a local job puts 32 fresh random bytes in the place of the payload's hash."""
+
+
+@dataclass(frozen=True)
+class LocalVerdict:
+    """What came of one local job; hold: why a promotion would wait for a person, or None."""
+
+    assignment: str
+    attempt: Attempt
+    hold: str | None
+    seconds: float
+
+    @property
+    def verdict(self) -> e.Verdict:
+        """The judge's word."""
+        if self.attempt.verdict is None:
+            raise RuntimeError("a local job that ended has a verdict")
+        return self.attempt.verdict
+
+
+class LocalJudge:
+    """A rig of this process's own, with one kit."""
+
+    def __init__(self, bench: Bench, kit_folder: Path, kit_name: str) -> None:
+        self.bench = bench
+        repo = bench.folder.kit_repo(kit_name)
+        self.kit = RepoAt(repo=kit_name, commit=commit_of_folder(repo, kit_folder))
+
+    def commit(self, folder: Path) -> str:
+        """Commit a project's folder as it stands; return the id."""
+        return commit_of_folder(self.bench.folder.project_repo(PROJECT), folder)
+
+    def judge(
+        self, candidate: str, champion: str | None, contract: Contract, name: str | None = None
+    ) -> LocalVerdict:
+        """Judge a commit against a champion, or alone, to its verdict.
+
+        Args:
+            candidate: commits of the project's repository, as `commit` gave them; champion
+                likewise, or None; contract: cells, objective and the rest of the rule;
+                name: what the attempt is called.
+
+        Raises:
+            InfrastructureError: the kit or the rig can't be used at all.
+        """
+        begun = clock.mono_ns()
+        assignment = self._begin(candidate, champion, contract)
+        state = self.bench.book.state.assignments[assignment]
+        turn = Turn(self.bench, state, lambda: False, contract)
+        self._submit(assignment, candidate, champion, name)
+        hold = self._to_the_end(turn, alone=champion is None)
+        reason = "local job"
+        end = hill_climb.the_end(state, reason, self.bench.seed(state))
+        self.bench.book.append(Draft(end, assignment, actor="local"))
+        seconds = (clock.mono_ns() - begun) / 1e9
+        return LocalVerdict(assignment, state.attempts[1], hold, seconds)
+
+    def selftest(self, commit: str, contract: Contract) -> None:
+        """Measure a commit against itself shortly; the ledger gets what the rig can see."""
+        assignment = self._begin(commit, commit, contract)
+        state = self.bench.book.state.assignments[assignment]
+        Turn(self.bench, state, lambda: False, contract).short_selftest()
+        end = hill_climb.the_end(state, "selftest", self.bench.seed(state))
+        self.bench.book.append(Draft(end, assignment, actor="local"))
+
+    def _begin(self, candidate: str, champion: str | None, contract: Contract) -> str:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        seed = order_seed(self.bench.coin_key, nonce)
+        job = e.LocalJob(
+            project=RepoAt(repo=PROJECT, commit=candidate),
+            kit=self.kit,
+            champion=None if champion is None else RepoAt(repo=PROJECT, commit=champion),
+            cells=[*contract.cells, *contract.held_out_cells],
+            nonce=nonce.hex(),
+            order_commitment=commitment(seed).hex(),
+        )
+        assignment = nonce.hex()[:32]
+        self.bench.book.append(Draft(job, assignment, actor="local"))
+        return assignment
+
+    def _submit(
+        self, assignment: str, candidate: str, champion: str | None, name: str | None
+    ) -> None:
+        tree = tree_of(self.bench.folder.project_repo(PROJECT), CommitId(candidate))
+        payloads: list[Strict] = [
+            e.LaneOpened(lane=0, backend="local", options={}, model=None, strategy="hill_climb"),
+            e.AttemptStarted(
+                attempt=1,
+                base=champion or candidate,
+                proposal=name,
+                brief_sha256=None,
+                limits={},
+            ),
+            e.CandidateSubmitted(attempt=1, commit=candidate, tree=tree, paths=[]),
+        ]
+        self.bench.book.append(*[Draft(p, assignment, lane=0, actor="local") for p in payloads])
+
+    def _to_the_end(self, turn: Turn, *, alone: bool) -> str | None:
+        """Take the attempt to the judge until it stays there; return why it is held, or None."""
+        hold = None
+        while turn.assignment.attempts[1].status != "ended":
+            attempt = turn.assignment.attempts[1]
+            if attempt.status == "held":
+                hold = attempt.hold
+                payloads: list[Strict] = hill_climb.hold_ran_out(turn.assignment, 1)
+            else:
+                answer = turn.judge_alone(1) if alone else turn.judge(1)
+                if answer is None:
+                    raise RuntimeError("a local job is never asked to stop")
+                payloads = (
+                    [e.Hold(attempt=1, reason=answer.reason)]
+                    if isinstance(answer, Held)
+                    else hill_climb.after_verdict(turn.assignment, attempt, answer)
+                )
+            self.bench.book.append(*[Draft(p, turn.id, lane=0) for p in payloads])
+        return hold
+
+
+@contextmanager
+def local_judge(state: Path, kit_folder: Path, kit_name: str) -> Iterator[LocalJudge]:
+    """Run a rig for this process alone in a state folder, and judge with one kit.
+
+    Raises:
+        InfrastructureError: the spawner does not start.
+    """
+    with spawner(state) as stages:
+        bench = open_bench(state, stages, RigSettings())
+        try:
+            yield LocalJudge(bench, kit_folder, kit_name)
+        finally:
+            bench.book.close()
+
+
+def local_contract(name: str, kit: RepoAt, fields: dict[str, object]) -> Contract:
+    """Return a hill climb's contract from those of its fields that a local job may set."""
+    whole = {
+        "schema_version": 1,
+        "name": name,
+        "campaign": "hill_climb",
+        "task": "judge here and now",
+        "project": {"repo": PROJECT, "commit": "0" * 40, "kit": msgspec.to_builtins(kit)},
+        "isolation": "any",
+        **fields,
+    }
+    return msgspec.convert(whole, Contract)
