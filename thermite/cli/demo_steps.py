@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +16,10 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
 from thermite.cli.watching import watching
+from thermite.kit.known import case_here, known_names, read_expectation
 from thermite.schema.event import IsolationProbe
+from thermite.schema.protection import applied
+from thermite.schema.verdict import VerdictKind
 from thermite.shipped import shipped
 
 COMMAND_S: Final = 120.0
@@ -111,11 +113,12 @@ class Steps:
 
     def unexpected(self, verdicts: dict[str, str]) -> dict[str, str]:
         """Return the candidates whose verdict is none that the kit's author expects."""
-        isolation = self.follower.state.isolation
-        applied = set() if isolation is None else applied_needs(isolation)
+        probe = self.follower.state.isolation
+        if probe is None:
+            return verdicts
         found = {}
         for name, verdict in verdicts.items():
-            wanted = expected(self.kit / "candidates" / name / "expect.toml", applied)
+            wanted = expected(self.kit / "candidates" / name / "expect.toml", probe)
             if wanted is not None and verdict not in wanted:
                 found[name] = verdict
         return found
@@ -172,27 +175,13 @@ def _said(done: subprocess.CompletedProcess[str]) -> str:
     return (done.stderr or done.stdout).strip()[-2000:]
 
 
-def applied_needs(probe: IsolationProbe) -> set[str]:
-    """Return which of the needs of an `expect.toml` this rig meets (kit requirements, 20)."""
-    met = {"cpu"}
-    landlock = any(f.startswith("landlock") for f in probe.features)
-    if probe.level != "none" or landlock:
-        met.add("protected")
-    if "users" in probe.level:
-        met.add("users")
-    if landlock:
-        met.add("landlock")
-    if "network" not in probe.gaps:
-        met.add("no_network")
-    return met
-
-
-def expected(path: Path, applied: set[str]) -> list[str] | None:
+def expected(path: Path, probe: IsolationProbe) -> list[VerdictKind] | None:
     """Return the verdicts that a kit's author expects here, or None when nothing is said."""
     if not path.is_file():
         return None
-    told = tomllib.loads(path.read_text(encoding="utf-8"))
-    for case in (told, *told.get("instead", [])):
-        if set(case.get("needs", [])) <= applied:
-            return list(case["verdict"])
-    return None
+    names = set(known_names(path.parent.parent.parent))
+    expectation = read_expectation(path.read_bytes(), names)
+    if isinstance(expectation, list):
+        return None
+    case = case_here(expectation, applied(probe, "cpu"))
+    return None if case is None else list(case.verdict)

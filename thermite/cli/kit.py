@@ -11,6 +11,7 @@ TABLE: Final = {
     "check": Subcommand("thermite.cli.kit_check", "everything that is wrong with a kit"),
     "fit": Subcommand("thermite.cli.kit_fit", "does a kit fit a contract?"),
     "show": Subcommand("thermite.cli.kit_show", "what a judge does with a kit, in words"),
+    "test": Subcommand("thermite.cli.kit_test", "known candidates against what is expected"),
     "bundle": Subcommand("thermite.cli.kit_bundle", "a kit as one file that travels"),
 }
 

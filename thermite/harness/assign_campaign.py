@@ -38,6 +38,7 @@ from thermite.schema.event import (
 )
 from thermite.schema.ids import CommitId
 from thermite.schema.kit import Kit
+from thermite.schema.protection import is_protected
 from thermite.schema.strict import Strict
 
 RUNS: Final = frozenset({"hill_climb"})
@@ -159,12 +160,6 @@ def is_enough(asked: WantedIsolation, probe: IsolationProbe | None) -> bool:
     if asked == "protected":
         return is_protected(probe)
     return probe.level in _ENOUGH[asked]
-
-
-def is_protected(probe: IsolationProbe) -> bool:
-    """Return whether canaries proved that no stage or worker reads kit, ledger or keys."""
-    reads = [result for name, result in probe.canaries.items() if "read" in name]
-    return bool(reads) and all(result == "blocked" for result in reads)
 
 
 def _check_isolation(asked: WantedIsolation, probe: IsolationProbe | None) -> None:

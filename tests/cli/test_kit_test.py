@@ -1,0 +1,70 @@
+"""`thermite kit test` as a user runs it, on the shipped kits."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_root import thermite
+from thermite.shipped import shipped
+
+
+def tried(kit: Path, *args: str) -> tuple[int, dict[str, object]]:
+    done = thermite("kit", "test", str(kit), "--json", *args)
+    told = json.loads(done.stdout)
+    assert isinstance(told, dict)
+    return done.returncode, told
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        pytest.param("01-broken", "invalid", id="does not compile"),
+        pytest.param("02-wrong-edge", "invalid", id="wrong at the edge"),
+        pytest.param("08-comment-only", "not_better", id="the same bytes"),
+        pytest.param("10-loop-order", "promoted", id="a true gain"),
+    ],
+)
+def test_a_known_candidate_gets_the_verdict_that_its_author_expects(
+    name: str, verdict: str
+) -> None:
+    code, told = tried(shipped("kits/demo-cpu"), "--only", name)
+    assert isinstance(told["candidates"], list)
+    (one,) = told["candidates"]
+    assert one["verdict"] == verdict, one
+    assert (code, told["ok"], one["ok"]) == (0, True, True)
+    assert str(told["isolation"]).startswith("isolation: ")
+
+
+def test_another_verdict_than_expected_fails(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    shutil.copytree(shipped("kits/demo-cpu"), kit)
+    (kit / "candidates/01-broken/expect.toml").write_text('verdict = ["promoted"]\n')
+    code, told = tried(kit, "--only", "01-broken")
+    assert code == 1
+    assert told["ok"] is False
+
+
+def test_a_reason_is_held_against_its_pattern(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    shutil.copytree(shipped("kits/demo-cpu"), kit)
+    pattern = 'verdict = ["invalid"]\nreason = "no such words"\n'
+    (kit / "candidates/01-broken/expect.toml").write_text(pattern)
+    assert tried(kit, "--only", "01-broken")[0] == 1
+
+
+def test_a_case_that_means_nothing_here_is_skipped_by_name(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    shutil.copytree(shipped("kits/demo-cpu"), kit)
+    needs = 'verdict = ["invalid"]\nneeds = ["cuda-gpu"]\n'
+    (kit / "candidates/01-broken/expect.toml").write_text(needs)
+    code, told = tried(kit, "--only", "01-broken")
+    assert isinstance(told["candidates"], list)
+    assert (code, told["candidates"][0]["skipped"]) == (0, "this rig lacks cuda-gpu")
+
+
+def test_a_name_that_the_kit_lacks_is_not_found() -> None:
+    done = thermite("kit", "test", str(shipped("kits/demo-cpu")), "--only", "nobody")
+    assert done.returncode == 3
+    assert "the kit has no candidate nobody" in done.stderr

@@ -1,0 +1,46 @@
+"""`thermite kit test`: a kit's known candidates, judged here and now."""
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.output import Output, visible, with_output
+from thermite.harness.known_candidates import KnownCandidates, Trial, Tried
+from thermite.harness.local_job import local_judge
+from thermite.report.campaign import isolation_sentence, percent, short
+
+
+@click.command("test", epilog="Example: thermite kit test kits/smoke-cpu")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--only", help="One candidate by its name.")
+@with_output
+def command(output: Output, folder: Path, only: str | None) -> None:
+    """Judge every known candidate of the kit in DIR and hold it against its expect.toml."""
+    known = KnownCandidates(folder)
+    names = known.chosen(only)
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-kit-test-") as state,
+        local_judge(Path(state) / "rig", folder, known.kit.name) as judge,
+    ):
+        trial = Trial(known, judge)
+        tried = trial.run(names, lambda name: output.progress(f"judging {name}"))
+        isolation = isolation_sentence(judge.bench.book.state)
+    good = all(one.ok for one in tried)
+    output.document({"ok": good, "isolation": isolation, "candidates": tried})
+    for one in tried:
+        output.result(line(one))
+    output.result(isolation)
+    if not good:
+        raise CommandEnds(Exit.FAILED)
+
+
+def line(one: Tried) -> str:
+    """Return one candidate as a line of the table."""
+    mark = "skip" if one.skipped else "ok  " if one.ok else "FAIL"
+    found = one.verdict or "–"
+    wanted = "" if one.ok else f"  expected {' or '.join(one.expected)}"
+    why = visible(short([one.reason]))
+    head = f"{mark}  {one.name:<16} {found:<16} {percent(one.gain):>9} {one.seconds:7.1f} s"
+    return f"{head}{wanted}  {why}"

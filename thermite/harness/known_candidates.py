@@ -1,0 +1,212 @@
+"""`thermite kit test`: every known candidate of a kit against what its author expects.
+
+Each candidate is judged in a local job against the champion that its `expect.toml` names.
+A case whose needs this rig does not meet is judged by the first `instead` that it does meet,
+or skipped, naming what is missing. Source: kit requirements, 20.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from thermite.agent.propose.replay import Proposal, proposals
+from thermite.errors import KitError, NotFoundError
+from thermite.harness import candidate, clock
+from thermite.harness.local_job import PROJECT, LocalJudge, LocalVerdict, local_contract
+from thermite.kit.export import tree_entries
+from thermite.kit.folder import commit_of_folder
+from thermite.kit.known import (
+    BASE,
+    CANDIDATES,
+    case_here,
+    known_names,
+    read_expectation,
+    read_known_contract,
+)
+from thermite.kit.manifest import load_kit
+from thermite.schema.contract import Contract
+from thermite.schema.event import IsolationProbe
+from thermite.schema.expectation import Expectation, Instead, KnownContract
+from thermite.schema.ids import CommitId
+from thermite.schema.kit import Kit, TimeMetric
+from thermite.schema.protection import applied
+from thermite.schema.strict import Strict
+
+ALONE: Final = "none"
+"""`against`: judged without a champion."""
+
+
+class Tried(Strict):
+    """One known candidate: what came of it beside what was expected; gain is a fraction."""
+
+    name: str
+    ok: bool
+    verdict: str | None
+    expected: list[str]
+    reason: str
+    gain: float | None
+    seconds: float
+    skipped: str | None
+
+
+class KnownCandidates:
+    """A kit's known candidates, read whole; every problem is the kit author's."""
+
+    def __init__(self, kit_folder: Path) -> None:
+        self.folder = kit_folder / CANDIDATES
+        self.kit = load_kit(kit_folder)
+        self.names = known_names(kit_folder)
+        if not (self.folder / BASE).is_dir():
+            raise KitError(f"{self.folder / BASE} is missing: it is the champion of the others")
+        self.expectations = {name: self._expectation(name) for name in self.names}
+        self.known = self._known_contract()
+
+    def chosen(self, only: str | None) -> list[str]:
+        """Return the names to try; only: one of them.
+
+        Raises:
+            NotFoundError: there is no such candidate.
+        """
+        if only is None:
+            return self.names
+        if only not in self.names:
+            raise NotFoundError(f"the kit has no candidate {only}: it has {', '.join(self.names)}")
+        return [only]
+
+    def contract(self, judge: LocalJudge) -> Contract:
+        """Return what the candidates are judged on."""
+        fields: dict[str, Any] = msgspec.to_builtins(self.known)
+        fields["cells"] = self.known.cells or [
+            cell for cell in self.kit.cells if cell not in self.known.held_out_cells
+        ]
+        if self.known.objective is None:
+            fields["objective"] = {"primary": _only_metric(self.kit)}
+        return local_contract(self.kit.name, judge.kit, fields)
+
+    def _expectation(self, name: str) -> Expectation:
+        path = self.folder / name / "expect.toml"
+        if not path.is_file():
+            raise KitError(f"{path} is missing: say what is expected of the candidate")
+        read = read_expectation(path.read_bytes(), set(self.names) - {name})
+        if isinstance(read, list):
+            raise KitError(f"{path}: {'; '.join(map(str, read))}")
+        return read
+
+    def _known_contract(self) -> KnownContract:
+        path = self.folder / "contract.toml"
+        if not path.is_file():
+            return KnownContract()
+        read = read_known_contract(path.read_bytes())
+        if isinstance(read, list):
+            raise KitError(f"{path}: {'; '.join(map(str, read))}")
+        return read
+
+
+def _only_metric(kit: Kit) -> dict[str, str]:
+    if len(kit.metrics) != 1:
+        raise KitError(
+            f"the kit has {len(kit.metrics)} metrics: name the objective in"
+            " candidates/contract.toml"
+        )
+    name, metric = next(iter(kit.metrics.items()))
+    return {"metric": name, "direction": "min" if isinstance(metric, TimeMetric) else "max"}
+
+
+class Trial:
+    """The known candidates on one rig."""
+
+    def __init__(self, known: KnownCandidates, judge: LocalJudge) -> None:
+        self.known, self.judge = known, judge
+        probe = judge.bench.book.state.isolation
+        if probe is None:
+            raise RuntimeError("a rig probes its isolation at its start")
+        self.probe: IsolationProbe = probe
+        self.contract = known.contract(judge)
+        self._offers = _offers(known.folder, judge.bench.folder.project_repo("known"))
+        self._commits: dict[str, str] = {BASE: judge.commit(known.folder / BASE)}
+
+    def run(self, names: Iterable[str], tell: Callable[[str], None]) -> list[Tried]:
+        """Try candidates in turn; tell: hears what is about to happen."""
+        self.judge.selftest(self._commits[BASE], self.contract)
+        tried = []
+        for name in names:
+            tell(name)
+            tried.append(self._try(name))
+        return tried
+
+    def _try(self, name: str) -> Tried:
+        expectation = self.known.expectations[name]
+        here = applied(self.probe, self.known.kit.target)
+        case = case_here(expectation, here)
+        if case is None:
+            missing = sorted(set(expectation.needs) - here)
+            return _skipped(name, expectation, f"this rig lacks {', '.join(missing)}")
+        commit = self._commit(name)
+        if commit is None:
+            return _skipped(name, case, "change.patch does not apply", ok=False)
+        alone = expectation.against == ALONE
+        champion = None if alone else self._commit(expectation.against)
+        return _compared(name, case, self.judge.judge(commit, champion, self.contract, name))
+
+    def _commit(self, name: str) -> str | None:
+        """Return the commit of a candidate's tree, or None when its patch does not apply."""
+        if name in self._commits:
+            return self._commits[name]
+        against = self.known.expectations[name].against
+        base = self._commit(BASE if against == ALONE else against)
+        if base is None:
+            return None
+        repo = self.judge.bench.folder.project_repo(PROJECT)
+        offer, ref = self._offers[name], f"refs/known/{name}"
+        at_s = int(clock.now().timestamp())
+        if offer.patch is not None:
+            made = candidate.commit_patch(repo, base, offer.patch, ref=ref, at_s=at_s)
+        else:
+            files, gone = offer.files, offer.deletes
+            made = candidate.commit_files(repo, base, files, gone, ref=ref, at_s=at_s)
+        if made is not None:
+            self._commits[name] = made
+        return made
+
+
+def _offers(folder: Path, store: Path) -> dict[str, Proposal]:
+    """Return the candidates' changes, read as a replay folder is."""
+    commit = commit_of_folder(store, folder)
+    return {p.name: p for p in proposals(tree_entries(store, CommitId(commit)), "")}
+
+
+def _skipped(name: str, case: Expectation | Instead, why: str, *, ok: bool = True) -> Tried:
+    return Tried(
+        name=name,
+        ok=ok,
+        verdict=None,
+        expected=list(case.verdict),
+        reason=why,
+        gain=None,
+        seconds=0.0,
+        skipped=why if ok else None,
+    )
+
+
+def _compared(name: str, case: Expectation | Instead, found: LocalVerdict) -> Tried:
+    verdict = found.verdict
+    reasons = "; ".join(verdict.reasons)
+    ok = verdict.verdict in case.verdict
+    if case.reason is not None:
+        ok = ok and re.search(case.reason, reasons) is not None
+    if case.gain is not None and verdict.verdict == "promoted":
+        low, high = case.gain
+        ok = ok and verdict.gain is not None and low <= verdict.gain <= high
+    return Tried(
+        name=name,
+        ok=ok,
+        verdict=verdict.verdict,
+        expected=list(case.verdict),
+        reason=reasons,
+        gain=verdict.gain,
+        seconds=round(found.seconds, 2),
+        skipped=None,
+    )
