@@ -218,6 +218,11 @@ def test_a_promotion_needs_its_verdict_and_the_present_champion() -> None:
     assert "no verdict" in str(problem(state, event(good)))
 
 
+def test_an_attempt_belongs_to_an_assignment() -> None:
+    found = problem(state_of(START), event(verdict(1, "invalid"), assignment=None))
+    assert found == "verdict without an assignment"
+
+
 def test_nothing_follows_the_end_of_an_assignment() -> None:
     end = e.AssignmentEnded(
         reason="stopped", champion=BASE, gain=None, interval=None, order_seed="0" * 64

@@ -2,12 +2,18 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_root import thermite
 from thermite.shipped import shipped
+
+
+def thermite(*args: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "thermite", *args]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=500)
 
 
 def tried(kit: Path, *args: str) -> tuple[int, dict[str, object]]:

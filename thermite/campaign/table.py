@@ -40,6 +40,23 @@ AFTER_THE_END: Final = (e.CommandAccepted, e.AssignmentCreated, e.LocalJob)
 """Events that name an assignment and may stand before it exists, or after its end."""
 
 
+OF_AN_ASSIGNMENT: Final = frozenset(
+    {
+        *ATTEMPT,
+        e.AttemptStarted,
+        e.LaneOpened,
+        e.McpServers,
+        e.AssignmentPaused,
+        e.AssignmentResumed,
+        e.AssignmentEnded,
+        e.BudgetSpent,
+        e.Steered,
+        e.ToolCalled,
+    }
+)
+"""Events that mean nothing without the assignment that they are about."""
+
+
 def problem(state: State, event: e.Event) -> str | None:
     """Return why this event can't follow, or None if it can."""
     data = event.data
@@ -47,8 +64,16 @@ def problem(state: State, event: e.Event) -> str | None:
         return _opening_problem(state, data)
     if isinstance(data, e.AssignmentCreated | e.LocalJob):
         return _creation_problem(state, event)
-    if event.assignment is None or isinstance(data, AFTER_THE_END):
+    if isinstance(data, AFTER_THE_END):
         return None
+    return _about_assignment(state, event)
+
+
+def _about_assignment(state: State, event: e.Event) -> str | None:
+    if event.assignment is None:
+        tag = e.TAG_OF[type(event.data)]
+        needed = type(event.data) in OF_AN_ASSIGNMENT
+        return f"{tag} without an assignment" if needed else None
     assignment = state.assignments.get(event.assignment)
     if assignment is None:
         return f"assignment {event.assignment} was never created"
