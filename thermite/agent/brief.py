@@ -40,7 +40,7 @@ def _told(number: int, attempt: Attempt) -> str:
     verdict = attempt.verdict
     if verdict is None:
         return f"- attempt {number}: {attempt.result}"
-    if verdict.verdict in HELD_OUT_VERDICTS or verdict.notes == ["held_out"]:
+    if verdict.verdict in HELD_OUT_VERDICTS or attempt.held_out_failed:
         return f"- attempt {number}: a held-out case failed ({verdict.verdict})"
     gain = "" if verdict.gain is None else f", gain {100 * verdict.gain:.1f} %"
     reasons = _short("; ".join(verdict.reasons))

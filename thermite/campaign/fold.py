@@ -224,8 +224,10 @@ def _fact(state: State, event: e.Event, data: e.Run | e.Check | e.Block | e.Deci
     if data.attempt is None:
         _re_anchor_fact(_of(state, event), data)
         return
-    attempt = _attempt(state, event)
+    assignment, attempt = _of(state, event), _attempt(state, event)
     attempt.facts.append(data)
+    if isinstance(data, e.Run) and data.outcome != "ok":
+        attempt.held_out_failed = data.cell in assignment.contract.held_out_cells
     if isinstance(data, e.Block) and data.dropped == "interrupted":
         attempt.interrupted += 1
 

@@ -63,6 +63,7 @@ class Attempt:
     infra_returns: int = 0
     noisy_returns: int = 0
     interrupted: int = 0
+    held_out_failed: bool = False
     result: str | None = None
 
 
