@@ -132,7 +132,7 @@ class Deciding:
         try:
             put_off = self._imports.after_fetch(one, message, clock.now())
         except CommandError as error:
-            self._refuse(one.case, error, _owed(one.command))
+            self._refuse_assignment(one, error)
             return
         if put_off is None:
             self._imports.put(one)
@@ -169,6 +169,11 @@ class Deciding:
             self._imports.forget(owed.digest)
         self.answers.append(self._clerk.refuse(case, error, owed))
 
+    def _refuse_assignment(self, one: Assigning, error: CommandError) -> None:
+        """Refuse an order whose imports were looked at; what was brought in leaves the inbox."""
+        self._refuse(one.case, error, _owed(one.command))
+        self._imports.remove_kept(one.body.imports)
+
     def _put_off(self, case: Case, command: Command, why: PutOff) -> None:
         self._open.pop(case.n, None)
         self.answers.append(self._clerk.wait(case, command, why.error, why.until))
@@ -181,7 +186,7 @@ class Deciding:
         try:
             done = self._clerk.commit(case, command, drafts)
         except CommandError as error:
-            self._refuse(case, error, _owed(command))
+            self._refuse_assignment(one, error)
             return
         except InfrastructureError as error:
             self._in_trouble(case, command, error, clock.now())
@@ -200,12 +205,12 @@ class Deciding:
         now = clock.now()
         match error:
             case CommandError():
-                self._refuse(one.case, error, _owed(one.command))
+                self._refuse_assignment(one, error)
             case MissingError():
                 try:
                     step = self._imports.after_missing(one, error, now)
                 except CommandError as refusal:
-                    self._refuse(one.case, refusal, _owed(one.command))
+                    self._refuse_assignment(one, refusal)
                 else:
                     self._missing(one, step)
             case InfrastructureError():

@@ -42,6 +42,8 @@ from thermite.schema.rig_settings import RigSettings
 
 TICK_S: Final = 1.0
 """How often the door looks up when nobody knocks: for refusals that were held back."""
+SWEEP_S: Final = 3600.0
+"""How often the inbox is rid of what nobody came for (our figure)."""
 UNAVAILABLE: Final = timedelta(seconds=30)
 """How long a file stays when the ledger takes nothing: until after a restart (our figure)."""
 
@@ -72,6 +74,7 @@ class Door:
         self._imports = ImportQueue(importer, folder, settings.target, self._recorded, self.wake)
         self._deciding = Deciding(bench, self._clerk, self._imports, self._offers.say)
         self._closing = threading.Event()
+        self._sweep_at_ns = 0
         self._on_assigned: Callable[[str], None] = lambda _: None
         self._thread = threading.Thread(target=self._run, name="door", daemon=True)
 
@@ -131,9 +134,15 @@ class Door:
                 self._clerk.tell_suppressed()
                 self._outbox.retry()
                 self._flush()
+                self._sweep()
             self._clerk.tell_suppressed(ending=True)
         except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
             self._fatal(error)
+
+    def _sweep(self) -> None:
+        if clock.mono_ns() >= self._sweep_at_ns:
+            self._inbox.sweep(clock.now().timestamp())
+            self._sweep_at_ns = clock.mono_ns() + int(SWEEP_S * 1e9)
 
     def _greet(self) -> None:
         try:

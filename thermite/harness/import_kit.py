@@ -42,6 +42,8 @@ IMPORT_S: Final = 600.0
 """Longest step of an unpacking, s: as long as a fetch may take (ledger and signing, 3.9)."""
 IMPORT_RSS_MIB: Final = 4096
 """Memory of an unpacking, MiB: what a build has by default (Kit manifest, build.rss_mib)."""
+USELESS: Final = frozenset({"bundle_bad", "commit_missing", "import_too_large"})
+"""Refusals of a file's own bytes: no order can use it, and it does not stay in the inbox."""
 _ROOM_MIB: Final = 64  # index, refs and configuration beside a pack
 _PACKS: Final = "quarantine.git/objects/pack"
 _CHUNK: Final = 1 << 20
@@ -113,6 +115,10 @@ class Importer:
         for one in imports:
             self._inbox.remove_import(one.path)
 
+    def clear_kept(self, imports: Sequence[Import]) -> None:
+        """Remove the files of those imports that are on the rig, so that nobody waits for them."""
+        self.clear([one for one in imports if self._is_kept(one)])
+
     def _bring_one(
         self,
         one: Import,
@@ -124,12 +130,17 @@ class Importer:
         kept = self._is_kept(one)
         if kept and _key(one) in recorded:
             return Brought(None)
-        with self._copied(one, number, is_fetched=is_fetched, may_lack=kept) as copied:
-            if copied is None:
-                return Brought(_completed(one, None, 0))
-            path, sha256, size = copied
-            if not kept:
-                self._keep(one, path)
+        try:
+            with self._copied(one, number, is_fetched=is_fetched, may_lack=kept) as copied:
+                if copied is None:
+                    return Brought(_completed(one, None, 0))
+                path, sha256, size = copied
+                if not kept:
+                    self._keep(one, path)
+        except CommandError as error:
+            if error.code in USELESS:
+                self._inbox.remove_import(one.path)
+            raise
         return Brought(_completed(one, sha256, size))
 
     def _is_kept(self, one: Import) -> bool:

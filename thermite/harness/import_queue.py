@@ -112,6 +112,10 @@ class ImportQueue:
         """Remove files from the inbox: they are on the rig, or of no use."""
         self._importer.clear(imports)
 
+    def remove_kept(self, imports: Sequence[Import]) -> None:
+        """Remove the files of a refused order that were brought in; others may be put right."""
+        self._importer.clear_kept(imports)
+
     def forget(self, digest: str) -> None:
         """Forget what went wrong with a command: it is decided."""
         self._tries.pop(digest, None)

@@ -23,6 +23,9 @@ from thermite.schema.offer import COMMAND_SUFFIX, name_text
 
 CAP_BYTES: Final = 256 << 20
 """Most bytes of `done/`, and of `refused/`; the oldest go first (ledger and signing, 3.9)."""
+LONGEST_STAY_S: Final = 8 * 86400.0
+"""How long a file that no order has used may lie in the inbox: an order is valid for at most 7
+days (ledger and signing, 3.8), and its bundles were dropped before it."""
 MOST_COMPONENTS: Final = 8
 """Deepest path of an import below `new/`; ours lie directly in it."""
 _KEPT_NAME: Final = 120  # characters of a foreign name that are kept: with ours below 255
@@ -49,6 +52,18 @@ class Inbox:
         """Put back what a kill left between `new/` and its place."""
         for path in (self._inbox / "work").iterdir():
             self._put_back(path)
+
+    def sweep(self, now_s: float) -> None:
+        """Remove what has lain about for longer than any order waits for it; orders stay.
+
+        Args:
+            now_s: the wall clock, s since 1970: a file's change time is the drop's.
+        """
+        for name in ("new", "tmp"):
+            with contextlib.suppress(OSError), os.scandir(self._inbox / name) as found:
+                for entry in found:
+                    if not (name == "new" and entry.name.endswith(COMMAND_SUFFIX)):
+                        _remove_if_old(entry, now_s)
 
     def is_there(self, which: Which) -> bool:
         """Return whether the very file still lies in `new/`."""
@@ -175,6 +190,13 @@ class Shelf:
             self._bytes -= its_size
             with contextlib.suppress(OSError):
                 (self._folder / oldest).unlink()
+
+
+def _remove_if_old(entry: os.DirEntry[str], now_s: float) -> None:
+    with contextlib.suppress(OSError):
+        found = entry.stat(follow_symlinks=False)
+        if now_s - found.st_ctime > LONGEST_STAY_S and not stat.S_ISDIR(found.st_mode):
+            Path(entry.path).unlink()
 
 
 def import_path_problem(path: str) -> str | None:
