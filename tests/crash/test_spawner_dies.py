@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.served import argv_of, served
 from tests.crash.sleeper import CONTRACT, lay_out, nap
 from tests.namespaced import possible
+from tests.served import argv_of, served
 
 MARK = "86399"
 STAYS = f"setsid sleep {MARK} > /dev/null 2>&1 &\nsleep 15\n{nap(0.01)}"

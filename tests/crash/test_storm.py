@@ -5,9 +5,9 @@ same end as one that nobody disturbs.
 from collections import Counter
 from pathlib import Path
 
-from tests.crash.served import ServedRig, served
 from tests.crash.sleeper import EXPECTED, lay_out
 from tests.crash.storm import Storm, plan, weather
+from tests.served import ServedRig, served
 from thermite.schema import event as e
 
 SEED = 20261130

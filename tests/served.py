@@ -18,8 +18,8 @@ from thermite.campaign.state import Assignment, State
 from thermite.cli.follow import Follower
 from thermite.schema.event import Event
 
-ROOT = Path(__file__).resolve().parents[2]
-KEEPER = Path(__file__).with_name("keeper.py")
+ROOT = Path(__file__).resolve().parents[1]
+KEEPER = Path(__file__).with_name("served_keeper.py")
 MODULES = {"supervisor": "supervisor", "harness": "thermite.harness"}
 SERVES = "serves; SHA256:"
 """In the line that a harness says when it decides on commands."""
