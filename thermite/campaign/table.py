@@ -51,7 +51,6 @@ OF_AN_ASSIGNMENT: Final = frozenset(
         e.AssignmentEnded,
         e.BudgetSpent,
         e.Steered,
-        e.ToolCalled,
     }
 )
 """Events that mean nothing without the assignment that they are about."""
