@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from tests.control.desk import CONTRACT, LEDGER, Rig, kit_files, make_repo, run_git, write
+from tests.requirement import shows
 from thermite.command.keyring import SigningKey
 from thermite.control.assign import Prepared, prepare, send
 from thermite.control.contract_file import read_contract_file
@@ -196,6 +197,7 @@ def test_all_problems_of_a_kit_come_at_once(home: ControlHome, project: Path, ki
     assert "cells" in str(caught.value)
 
 
+@shows("K-076")
 def test_a_kit_whose_server_settings_lacks_is_not_signed(
     home: ControlHome, rig: Rig, project: Path, kit: Path
 ) -> None:
@@ -210,6 +212,7 @@ def test_a_kit_whose_server_settings_lacks_is_not_signed(
     assert list((rig.inbox / "new").iterdir()) == []
 
 
+@shows("K-077")
 def test_the_kits_servers_and_their_addresses_go_along(
     home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
 ) -> None:
@@ -228,6 +231,7 @@ def test_the_kits_servers_and_their_addresses_go_along(
     assert provider.headers == {"Authorization": "brain"}
 
 
+@shows("K-003", "K-185")
 def test_a_kits_repository_is_sent_at_its_commit_and_a_pinned_one_is_kept(
     home: ControlHome, project: Path, tmp_path: Path
 ) -> None:
@@ -245,6 +249,7 @@ def test_a_kits_repository_is_sent_at_its_commit_and_a_pinned_one_is_kept(
     assert (kept.repo, kept.commit) == ("judge", first)
 
 
+@shows("K-003")
 def test_a_pinned_kit_folder_that_has_changed_is_refused(
     home: ControlHome, project: Path, kit: Path
 ) -> None:
@@ -312,6 +317,7 @@ def test_a_replay_folder_that_is_not_there_is_refused_and_a_rigs_path_is_left(
     assert whole.completed.contract.agents.workers.options == {"from": "/on/the/rig/only"}
 
 
+@shows("K-205")
 def test_model_files_go_along_by_their_hash(
     home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path, tmp_path: Path
 ) -> None:

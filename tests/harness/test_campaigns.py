@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 
 BASE = {"ms": 40}
@@ -35,6 +36,7 @@ def results(life: Life) -> dict[str, str | None]:
     return {a.started.proposal or "": a.result for a in attempts if a.result != "killed"}
 
 
+@shows("K-123")
 def test_a_campaign_promotes_the_faster_and_refuses_the_rest(tmp_path: Path) -> None:
     life = Life(Home(tmp_path, BASE, CANDIDATES))
     assert life.run()

@@ -15,6 +15,7 @@ import pytest
 from tests.harness.goods import ENV, Goods, commit, git, sha256
 from tests.harness.live import COIN, Knock, Live
 from tests.orders import at
+from tests.requirement import shows
 from thermite.harness.book import Draft
 from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.bundle import has_commit
@@ -28,6 +29,7 @@ def goods(staged: Live, tmp_path: Path) -> Goods:
     return Goods(tmp_path / "goods", staged.orders)
 
 
+@shows("K-079", "K-180", "K-184")
 def test_an_assignment_is_one_transaction_with_all_it_needs(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -226,20 +228,20 @@ START = (
 @pytest.mark.parametrize(
     ("change", "code", "says"),
     [
-        bent(kit_of(surprise=1), "kit_bad", "surprise", "an unknown field in kit.json"),
+        bent(kit_of(surprise=1), "kit_bad", "surprise", "K-201 an unknown field in kit.json"),
         bent(
             kit_of(target="cuda-gpu"),
             "kit_misfit",
             "the kit does not fit the contract: the kit measures on cuda-gpu, and this rig's"
             " target is cpu",
-            "another target",
+            "K-190 another target",
         ),
         bent(
             contract_of(cells=["large"]),
             "kit_misfit",
             "the kit does not fit the contract: cells names cell large, which the kit does not"
             " have",
-            "a cell that the kit lacks",
+            "K-191 a cell that the kit lacks",
         ),
         bent(contract_of(surprise=1), "contract_bad", "surprise", "an unknown contract field"),
         bent(contract_of(campaign="research"), "contract_bad", "", "a research with a kit"),
@@ -259,13 +261,13 @@ START = (
             servers([GBRAIN], []),
             "mcp_servers",
             f"the kit names the MCP servers gbrain, and the assignment names none{START}",
-            "servers that were left out",
+            "K-078 servers that were left out",
         ),
         bent(
             servers([], [GITHUB]),
             "mcp_servers",
             f"the kit names the MCP servers none, and the assignment names github{START}",
-            "servers that the kit has not",
+            "K-078 servers that the kit has not",
         ),
         bent(
             servers([GBRAIN, GITHUB], [GITHUB | {"tools": None}, GBRAIN]),
@@ -273,7 +275,7 @@ START = (
             "the kit names the MCP servers gbrain (workers, planner), github (workers; advisors:"
             " search_code), and the assignment names github (workers, advisors), gbrain (workers,"
             f" planner){START}",
-            "other tools",
+            "K-078 other tools",
         ),
         bent(workers(backend="auto"), "not_supported", "this version has replay", "a backend"),
         bent(
@@ -289,7 +291,9 @@ START = (
             "a replay commit that is not there",
         ),
         bent(replay_of("nothing"), "contract_bad", "holds 0 proposals", "nothing to replay"),
-        bent(mismatched, "import_mismatch", "project.kit", "another commit than the contract's"),
+        bent(
+            mismatched, "import_mismatch", "project.kit", "K-181 another commit than the contract's"
+        ),
         bent(no_project, "commit_missing", "is not on this rig", "no project at all"),
     ],
 )
@@ -309,6 +313,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_created(
     assert staged.receipt(answer.receipt).code == code
 
 
+@shows("K-078")
 def test_servers_in_another_order_are_the_same(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -412,6 +417,7 @@ def test_a_bad_bundle_is_refused_and_nothing_of_it_stays(
     assert list(staged.folder.scratch.iterdir()) == []
 
 
+@shows("K-182")
 def test_other_bytes_than_were_signed_are_looked_at_twice_and_refused(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -428,6 +434,7 @@ def test_other_bytes_than_were_signed_are_looked_at_twice_and_refused(
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "through a linked folder"])
+@shows("K-180")
 def test_an_import_is_a_plain_file_inside_the_inbox(
     staged: Live, import_knock: Knock, goods: Goods, kind: str
 ) -> None:
@@ -449,6 +456,7 @@ def test_an_import_is_a_plain_file_inside_the_inbox(
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../up.bundle", "a/../b", "x.cmd.json"])
+@shows("K-180")
 def test_an_import_path_that_leaves_the_inbox_is_refused_unread(
     import_knock: Knock, goods: Goods, path: str
 ) -> None:
@@ -457,6 +465,7 @@ def test_an_import_path_that_leaves_the_inbox_is_refused_unread(
     assert import_knock.refused(goods.command()).code == "import_path"
 
 
+@shows("K-183")
 def test_a_missing_import_with_a_source_is_asked_for_once_all_else_is_well(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -478,6 +487,7 @@ def test_a_missing_import_with_a_source_is_asked_for_once_all_else_is_well(
     assert getattr(answer, "outcome", None) == "accepted"
 
 
+@shows("K-183")
 def test_a_source_that_fails_three_times_is_refused(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:
@@ -509,6 +519,7 @@ def test_nothing_is_fetched_for_a_command_of_another_rig(import_knock: Knock, go
     assert import_knock.refused(goods.command(rig="f" * 32)).code == "wrong_rig"
 
 
+@shows("K-205")
 def test_a_model_file_is_kept_by_its_digest(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:

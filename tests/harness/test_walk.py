@@ -10,6 +10,7 @@ import pytest
 
 from tests.harness.goods import Goods
 from tests.harness.live import Live, until
+from tests.requirement import shows
 from thermite.command.signing_key import SigningKey
 
 
@@ -122,6 +123,7 @@ def test_what_is_no_order_is_moved_aside_with_a_reason(live: Live, kind: str) ->
     assert live.types() == ["command_refused"]
 
 
+@shows("K-183")
 def test_a_source_is_fetched_when_nothing_was_dropped(staged: Live, tmp_path: Path) -> None:
     goods = Goods(tmp_path / "goods", staged.orders)
     for what in ("kit", "project"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kit.seed import GONE, bent
+from tests.requirement import shows
 from thermite.kit.examine import examine
 
 
@@ -32,6 +33,7 @@ def test_a_whole_kit_has_neither_problem_nor_warning(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["run", "build"])
+@shows("K-107", "K-108")
 def test_D18_files_that_can_t_be_copied_are_problems(folder: Path, field: str) -> None:  # noqa: N802
     (folder / "to").symlink_to("bench")
     (folder / "bench/link").symlink_to("build.sh")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.namespaced import Namespace, possible
+from tests.requirement import shows
 from thermite.rig.canary import probe
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
@@ -33,6 +34,7 @@ def _probed(stages: Stages, private: dict[str, Path]) -> IsolationProbe:
     return found
 
 
+@shows("K-002")
 def test_landlock_keeps_stages_from_ledger_keys_and_kits_at_level_none(
     private: dict[str, Path],
 ) -> None:
@@ -48,6 +50,7 @@ def test_landlock_keeps_stages_from_ledger_keys_and_kits_at_level_none(
     assert {"run-0: read keys", "run-0: read ledger", "worker-0: read kit"} <= set(found.canaries)
 
 
+@shows("K-002", "K-109")
 def test_users_keep_stages_from_ledger_keys_and_kits(private: dict[str, Path]) -> None:
     if not possible():
         pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.rig.device import cpu
 from thermite.rig.outputs import refusal
 
@@ -19,6 +20,7 @@ from thermite.rig.outputs import refusal
         pytest.param(float("nan"), "gflops is nan, not a finite number", id="not a number"),
     ],
 )
+@shows("K-057")
 def test_only_values_that_are_not_finite_are_refused(value: float, refused: str | None) -> None:
     assert cpu.refuse_value("gflops", value) == refused
 

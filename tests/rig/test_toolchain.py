@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.rig.toolchain import toolchain
 
 
@@ -15,6 +16,7 @@ def _compiler(folder: Path, name: str, says: str) -> str:
     return str(folder)
 
 
+@shows("K-171")
 def test_versions_are_the_stage_paths_own(tmp_path: Path) -> None:
     path = _compiler(tmp_path, "cc", "echo 'cc 1.2.3'; echo free")
     _compiler(tmp_path, "nvcc", "echo 'nvcc 9'")
@@ -27,6 +29,7 @@ def test_a_missing_or_broken_compiler_is_told(tmp_path: Path) -> None:
     assert toolchain(str(tmp_path / "none")).startswith("cc none; ")
 
 
+@shows("K-171")
 def test_the_image_counts_only_when_it_has_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.requirement import shows
 from tests.spawner.conftest import Runner
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
@@ -18,6 +19,7 @@ from thermite.schema.stage import CollectLimits, Entry, Limits
 WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
 
 
+@shows("K-101", "K-105")
 def test_a_stage_gets_exactly_the_environment_that_was_asked_for(run: Runner) -> None:
     for name in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR", "BASH_ENV"):
         os.environ[name] = "/nonesuch"
@@ -45,6 +47,7 @@ def test_a_program_that_cannot_be_executed_is_the_candidates_failure(run: Runner
     assert result.stderr == b"cannot execute ./nonesuch: No such file or directory\n"
 
 
+@shows("K-115")
 def test_a_stage_is_ended_at_its_time_limit(run: Runner) -> None:
     result = run.sh("echo before; sleep 60", timeout_s=0.3)
     assert (result.killed, result.exit_code) == ("timeout", 137)
@@ -64,6 +67,7 @@ def test_the_clock_covers_the_program_and_not_the_settling(rig: Stages) -> None:
     assert 100_000_000 <= result.record.t_ns < 1_900_000_000
 
 
+@shows("K-121")
 def test_a_daemon_dies_with_the_stage_and_its_output_is_kept(run: Runner) -> None:
     began = time.monotonic()
     result = run.sh("echo kept; setsid sleep 47.125 & exit 0")
@@ -75,6 +79,7 @@ def test_a_daemon_dies_with_the_stage_and_its_output_is_kept(run: Runner) -> Non
     assert b"sleep 47.125" not in listed
 
 
+@shows("K-120")
 def test_only_the_end_of_a_flood_is_kept_and_it_is_exact(run: Runner) -> None:
     result = run.python(
         "import sys\n"
@@ -97,16 +102,19 @@ def test_joined_output_is_in_the_order_it_was_written(rig: Stages) -> None:
     assert (result.stdout, result.stderr) == (b"a\nb\nc\n", b"")
 
 
+@shows("K-116")
 def test_memory_over_the_limit_ends_the_stage(run: Runner) -> None:
     result = run.python("x = b'1' * (300 << 20)\nimport time; time.sleep(60)", rss_mib=100)
     assert result.killed == "memory"
 
 
+@shows("K-116")
 def test_the_memory_of_two_processes_is_summed(run: Runner) -> None:
     text = "import os, time\nos.fork()\nx = b'1' * (80 << 20)\ntime.sleep(60)"
     assert run.python(text, rss_mib=120).killed == "memory"
 
 
+@shows("K-117")
 def test_disk_over_the_limit_ends_the_stage(run: Runner) -> None:
     text = "for i in 1 2 3 4 5 6; do head -c 4M /dev/zero > f$i; done; sleep 60"
     assert run.sh(text, disk_mib=10).killed == "disk"
@@ -124,11 +132,13 @@ def test_one_file_cannot_grow_over_the_limit_between_samples(run: Runner) -> Non
     assert result.stdout == b"27\n"  # EFBIG
 
 
+@shows("K-118")
 def test_fifty_thousand_files_count_as_over_the_disk_limit(run: Runner) -> None:
     text = "import os, time\nfor i in range(50000): os.mknod(f'{i}')\ntime.sleep(200)"
     assert run.python(text, disk_mib=10_000, timeout_s=200).killed == "disk"
 
 
+@shows("K-118")
 def test_deep_nesting_counts_as_over_the_disk_limit_and_is_removed(run: Runner) -> None:
     text = "import os, time\nfor _ in range(6000): os.mkdir('d' * 50); os.chdir('d' * 50)\n"
     folder = run.slot.folder
@@ -136,6 +146,26 @@ def test_deep_nesting_counts_as_over_the_disk_limit_and_is_removed(run: Runner) 
     assert folder.exists()
 
 
+@pytest.mark.parametrize(
+    ("levels", "killed"),
+    [pytest.param(127, None, id="K-118-127"), pytest.param(128, "disk", id="K-118-128")],
+)
+def test_nesting_counts_from_128_levels_on(run: Runner, levels: int, killed: str | None) -> None:
+    result = run.sh(f"mkdir -p {'/'.join('d' * levels)}; sleep 2", disk_mib=100)
+    assert result.killed == killed
+
+
+@shows("K-122")
+def test_after_a_timeout_what_still_holds_the_output_is_ended_too(run: Runner) -> None:
+    began = time.monotonic()
+    result = run.sh("setsid sh -c 'echo held; sleep 300' & sleep 300", timeout_s=1)
+    assert (result.killed, result.stdout) == ("timeout", b"held\n")
+    assert time.monotonic() - began < 1 + 15 + 15
+    assert result.isolation.proof is not None
+    assert result.isolation.proof.survivors == 0
+
+
+@shows("K-135")
 def test_a_slots_folder_is_gone_after_its_lending(rig: Stages) -> None:
     with rig.slot("run-0") as slot:
         slot.place([Entry(path=b"a/b/c", kind="file", data=b"1")])
@@ -167,6 +197,7 @@ def test_placing_never_follows_a_link(rig: Stages, tmp_path: Path) -> None:
     assert list(target.iterdir()) == []
 
 
+@shows("K-130")
 def test_outputs_are_copied_and_hashed(run: Runner, tmp_path: Path) -> None:
     run.sh("mkdir -p out/d; printf hello > out/d/f; printf x > out/x; chmod 755 out/x; umask 0")
     into = tmp_path / "into"
@@ -212,6 +243,7 @@ def test_outputs_are_copied_and_hashed(run: Runner, tmp_path: Path) -> None:
         ),
     ],
 )
+@shows("K-131")
 def test_refused_outputs_are_named_and_nothing_is_kept(
     run: Runner, tmp_path: Path, command: str, problem: str
 ) -> None:
@@ -224,6 +256,7 @@ def test_refused_outputs_are_named_and_nothing_is_kept(
     assert list(into.iterdir()) == []
 
 
+@shows("K-131")
 def test_a_link_on_the_way_to_an_output_is_refused(run: Runner, tmp_path: Path) -> None:
     run.sh("mkdir real; echo 1 > real/a; ln -s real out")
     into = tmp_path / "into"

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.requirement import shows
 from tests.spawner.conftest import NewRig, Runner, live
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
@@ -66,6 +67,7 @@ def test_each_slot_has_a_uid_of_its_own_and_the_record_names_it(users_rig: Stage
     assert 0 not in seen
 
 
+@shows("K-121")
 def test_a_survivor_is_gone_before_the_next_stage_starts(users_run: Runner) -> None:
     text = "setsid sh -c 'setsid sleep 99 & sleep 99' & exit 0"
     first = users_run.sh(text)
@@ -134,6 +136,7 @@ def test_a_setuid_copy_gives_nobody_an_identity(users_rig: Stages) -> None:
     assert result.exit_code != 0  # swept with the stage that left it
 
 
+@shows("K-121")
 def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
     shared = Path("/tmp") / f"thermite-shared-{os.getpid()}"
     shared.mkdir()
@@ -174,6 +177,7 @@ def test_zombies_of_one_slot_do_not_use_up_anothers_processes(users_rig: Stages)
     assert (first.exit_code, second.exit_code, again.exit_code) == (0, 0, 0)
 
 
+@shows("K-119")
 def test_the_process_limit_holds(users_run: Runner) -> None:
     text = (
         "import os, time\nn = 0\ntry:\n while 1:\n  if os.fork() == 0: time.sleep(60)\n  n += 1\n"

@@ -10,6 +10,7 @@ import pytest
 
 from supervisor.fetch import Address, Fetcher, FetchError, address_of
 from tests.harness.goods import ENV, commit, git
+from tests.requirement import shows
 from thermite.schema.command import Source
 from thermite.schema.offer import FailedImport, FetchedFile, WantedSource
 from thermite.schema.rig_settings import RigSettings
@@ -42,6 +43,7 @@ def fetched(fetcher: Fetcher, one: WantedSource) -> FetchedFile | FailedImport:
         ("git@example.org:kits/kit.git", "ssh"),
     ],
 )
+@shows("K-183")
 def test_https_and_ssh_are_fetched(url: str, protocol: str) -> None:
     assert address_of(Source(git=url), RigSettings()) == Address(url, protocol)
 
@@ -73,6 +75,7 @@ def test_the_rigs_own_disk_is_read_only_when_its_owner_allows_it(url: str) -> No
     assert address_of(Source(git=url), OPEN).protocol == "file"
 
 
+@shows("K-183")
 def test_a_kit_of_control_lies_below_control_url() -> None:
     source = Source(control="kits/smoke-cpu")
     with pytest.raises(FetchError) as told:

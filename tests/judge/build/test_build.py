@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.requirement import shows
 from thermite.errors import InfrastructureError
 from thermite.judge.build.key import build_key
 from thermite.judge.build.source import source_entries
@@ -30,10 +31,12 @@ KEY = BuildKey("a" * 64)
         ),
     ],
 )
+@shows("K-170")
 def test_a_key_changes_with_each_of_its_parts(other: tuple[str, str, BuildSection, str]) -> None:
     assert build_key("1" * 40, "k" * 40, SECTION, "cc 12") != build_key(*other)
 
 
+@shows("K-170")
 def test_a_default_that_is_written_out_is_the_same_key() -> None:
     same = BuildSection(command=["make"], outputs=["out"], copy=[], timeout_s=600, disk_mib=4096)
     assert build_key("1" * 40, "k" * 40, same, "cc") == build_key("1" * 40, "k" * 40, SECTION, "cc")
@@ -49,6 +52,7 @@ def kit(tmp_path: Path) -> Path:
     return folder
 
 
+@shows("K-100")
 def test_the_kits_files_lie_below_dot_kit(tmp_path: Path) -> None:
     made = source_entries([], kit(tmp_path), ["bench"], ["out"])
     assert {(e.path, e.kind) for e in made} == {
@@ -106,6 +110,7 @@ def kept(tmp_path: Path) -> tuple[BuildStore, StoredBuild]:
     return store, store.keep(KEY)
 
 
+@shows("K-134")
 def test_a_build_is_kept_read_only_with_its_hashes(tmp_path: Path) -> None:
     store, build = kept(tmp_path)
     assert store.find(KEY) == build
@@ -148,6 +153,7 @@ def test_the_digest_of_outputs_is_over_path_mode_and_content() -> None:
         ),
     ],
 )
+@shows("K-134")
 def test_any_change_of_a_copy_is_tampering(tmp_path: Path, change: object, named: str) -> None:
     store, build = kept(tmp_path)
     copy = store.files(KEY)
@@ -176,6 +182,7 @@ def test_what_is_known_of_a_key_can_be_replaced(tmp_path: Path) -> None:
     assert kept(tmp_path)[1] == build
 
 
+@shows("K-173")
 def test_a_build_that_a_limit_ended_is_not_remembered(tmp_path: Path) -> None:
     store = BuildStore(tmp_path)
     store.remember_failure(KEY, "build_killed", "build: build killed (disk)")

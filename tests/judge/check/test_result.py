@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.requirement import shows
 from thermite.judge.check.result import CheckResult, read_result
 
 GOOD = b'{"pass": true}'
@@ -20,6 +21,7 @@ GOOD = b'{"pass": true}'
         pytest.param(b"x" * 65_000 + b"\n" + GOOD, id="after a long line"),
     ],
 )
+@shows("K-140")
 def test_the_last_line_is_the_result(stdout: bytes) -> None:
     assert read_result(stdout) == CheckResult(passed=True, reasons=[], fields={})
 
@@ -47,6 +49,7 @@ def test_the_last_line_is_the_result(stdout: bytes) -> None:
         pytest.param(GOOD.rjust(64 << 10), id="a line whose beginning is lost"),
     ],
 )
+@shows("K-144")
 def test_anything_else_is_no_result(stdout: bytes) -> None:
     assert read_result(stdout) is None
 
@@ -55,6 +58,7 @@ def test_anything_else_is_no_result(stdout: bytes) -> None:
     "said",
     [b"1", b'"true"', b"null", b"[]", b"1.0", b"false"],
 )
+@shows("K-141")
 def test_only_true_itself_passes(said: bytes) -> None:
     found = read_result(b'{"pass": ' + said + b"}")
     assert found is not None
@@ -73,12 +77,14 @@ def test_only_true_itself_passes(said: bytes) -> None:
         pytest.param(b"null", [], id="null"),
     ],
 )
+@shows("K-142")
 def test_reasons_are_a_list_of_texts(said: bytes, reasons: list[str]) -> None:
     found = read_result(b'{"pass": false, "reasons": ' + said + b"}")
     assert found is not None
     assert found.reasons == reasons
 
 
+@shows("K-143")
 def test_all_else_are_fields() -> None:
     found = read_result(b'{"acc": 0.5, "pass": true, "reasons": [], "note": "x"}')
     assert found is not None

@@ -6,100 +6,108 @@ import msgspec
 import pytest
 
 from tests.judge.job.simulated_desk import KIT, SimulatedDesk, contract
+from tests.requirement import shows
 from tests.simulated_rig import SimulatedRig, program
 from thermite.judge.job import judge
 from thermite.schema.contract import Contract
 from thermite.schema.event import Block, Build, Check, JudgeStarted, Run, Verdict
 from thermite.schema.job import Held
+from thermite.schema.kit import TimeMetric
 
 FAILURES = [
     pytest.param(
         program(build={"exit": 2, "log": "x.c:1: error\n"}),
         "invalid",
         "build: build failed (exit 2)\nx.c:1: error",
-        id="build exits with an error",
+        id="K-149-K-154-build exits with an error",
     ),
     pytest.param(
         program(build={"missing": True, "log": "done"}),
         "invalid",
         "build: build outputs missing: out/bench\ndone",
-        id="output missing",
+        id="K-149-K-154-output missing",
     ),
     pytest.param(
         program(build={"refused": ["out/bench is a symbolic link"]}),
         "invalid",
         "build: build outputs refused: out/bench is a symbolic link",
-        id="build outputs refused",
+        id="K-149-K-154-build outputs refused",
     ),
     pytest.param(
         program(build={"killed": "timeout"}),
         "crash_candidate",
         "build: build killed (timeout)",
-        id="build out of time",
+        id="K-150-K-154-build out of time",
     ),
     pytest.param(
         program(build={"killed": "memory", "log": "cc1: killed"}),
         "crash_candidate",
         "build: build killed (memory)\ncc1: killed",
-        id="build out of memory",
+        id="K-150-build out of memory",
     ),
     pytest.param(
         program(build={"killed": "disk"}),
         "crash_candidate",
         "build: build killed (disk)",
-        id="build out of disk",
+        id="K-150-build out of disk",
     ),
     pytest.param(
-        program(killed="timeout"), "crash_candidate", "killed: timeout", id="run out of time"
+        program(killed="timeout"),
+        "crash_candidate",
+        "killed: timeout",
+        id="K-151-K-155-out of time",
     ),
     pytest.param(
-        program(killed="memory"), "crash_candidate", "killed: memory", id="run out of memory"
+        program(killed="memory"), "crash_candidate", "killed: memory", id="K-151-out of memory"
     ),
-    pytest.param(program(killed="disk"), "crash_candidate", "killed: disk", id="run out of disk"),
+    pytest.param(program(killed="disk"), "crash_candidate", "killed: disk", id="K-151-out of disk"),
     pytest.param(
         program(exit=139, stderr="boom \n"),
         "crash_candidate",
         "exit 139: boom",
-        id="run exits with an error",
+        id="K-151-K-155-run exits with an error",
     ),
     pytest.param(
         program(refused=["out/r is a hard link", "out/s is a socket"]),
         "invalid",
         "outputs refused: out/r is a hard link; out/s is a socket",
-        id="run outputs refused",
+        id="K-152-K-155-run outputs refused",
     ),
     pytest.param(
         program(check={"line": {"pass": False, "reasons": ["row 3 is wrong", "so is 4"]}}),
         "invalid",
         "row 3 is wrong; so is 4",
-        id="check fails",
+        id="K-142-K-152-K-155-check fails",
     ),
     pytest.param(
-        program(check={"line": {"pass": 1}}), "invalid", "check failed", id="pass is not true"
+        program(check={"line": {"pass": 1}}),
+        "invalid",
+        "check failed",
+        id="K-141-K-142-not true",
     ),
     pytest.param(
         program(check={"stdout": "fine\n", "exit": 1, "stderr": "Traceback\n"}),
         "invalid",
         "check produced no result (exit 1): Traceback",
-        id="no result",
+        id="K-144-no result",
     ),
     pytest.param(
         program(check={"killed": "timeout"}),
         "invalid",
         "check produced no result (exit 137):",
-        id="check out of time",
+        id="D50-check out of time",
     ),
     pytest.param(
         program(check={"line": {"pass": True, "acc": 0}}),
         "invalid",
         "the check reported no acc above zero (got 0)",
-        id="no value",
+        id="K-055-no value",
     ),
     pytest.param(
         program(check={"stdout": '{"pass": true, "acc": 1e999}\n'}),
         "invalid",
         "implausible: accuracy is not finite",
-        id="driver refuses the value",
+        id="K-057-K-152-driver refuses the value",
     ),
 ]
 ACCURATE = contract(guards=[{"metric": "accuracy"}])
@@ -129,6 +137,7 @@ def test_a_candidates_failure_is_its_own(
 
 
 @pytest.mark.parametrize(("failing", "kind", "why"), FAILURES)
+@shows("K-148")
 def test_a_champions_failure_is_never_the_candidates(
     tmp_path: Path, failing: bytes, kind: str, why: str
 ) -> None:
@@ -159,6 +168,7 @@ def test_a_source_that_is_refused_is_invalid_and_remembered(tmp_path: Path) -> N
         pytest.param(program(build={"killed": "timeout"}), 2, id="a limit is not"),
     ],
 )
+@shows("K-149", "K-150", "K-173")
 def test_failed_builds_are_remembered_unless_a_limit_ended_them(
     tmp_path: Path, failing: bytes, builds: int
 ) -> None:
@@ -169,6 +179,7 @@ def test_failed_builds_are_remembered_unless_a_limit_ended_them(
     assert len(own) == 1 + builds
 
 
+@shows("K-172")
 def test_a_build_is_made_once_for_each_key(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=40))
     verdict_of(made)
@@ -392,6 +403,7 @@ def test_a_gain_beyond_belief_waits_for_a_person(tmp_path: Path) -> None:
     assert made.rig.runs == runs
 
 
+@shows("K-200")
 def test_a_kit_for_another_target_measures_nothing(tmp_path: Path) -> None:
     kit = msgspec.structs.replace(KIT, target="cuda-gpu")
     made = desk(tmp_path, program(name="new", ms=30), kit=kit)
@@ -406,15 +418,15 @@ def test_a_kit_for_another_target_measures_nothing(tmp_path: Path) -> None:
         pytest.param(
             {"command": ["{build:out/bench}", "{foo:a}", "{out}"]},
             "unknown placeholder {foo}",
-            id="placeholder",
+            id="K-087-placeholder",
         ),
         pytest.param(
             {"command": ["{build:../x}", "{out}"]},
             "placeholder {build:../x} leaves its folder",
-            id="climbs",
+            id="D26-climbs",
         ),
         pytest.param(
-            {"copy": ["bench/none"]}, "kit run.copy: bench/none is not in the kit", id="copy"
+            {"copy": ["bench/none"]}, "kit run.copy: bench/none is not in the kit", id="K-108-copy"
         ),
     ],
 )
@@ -426,6 +438,7 @@ def test_a_broken_kit_is_the_kits_fault(
     assert (verdict.verdict, verdict.reasons) == ("crash_infra", [why])
 
 
+@shows("K-056")
 def test_a_rate_without_work_is_the_kits_fault(tmp_path: Path) -> None:
     kit = msgspec.structs.replace(KIT, cells=KIT.cells | {"small": {"n": 128, "work": "x"}})
     verdict = verdict_of(desk(tmp_path, program(name="new", ms=30), kit=kit))
@@ -433,6 +446,23 @@ def test_a_rate_without_work_is_the_kits_fault(tmp_path: Path) -> None:
     assert verdict.reasons[0].startswith('kit metric speed: bad work "x" or time 0.0')
 
 
+@shows("K-044", "K-051")
+def test_a_time_needs_nothing_of_its_cells(tmp_path: Path) -> None:
+    kit = msgspec.structs.replace(KIT, cells={"a": {}, "b": {}}, metrics={"seconds": TimeMetric()})
+    faster = {"primary": {"metric": "seconds", "direction": "min"}}
+    wanted = contract(cells=["a", "b"], held_out_cells=[], objective=faster)
+    verdict = verdict_of(desk(tmp_path, program(name="new", ms=30), kit=kit, contract=wanted))
+    assert verdict.verdict == "promoted", verdict.reasons
+    assert verdict.gain == pytest.approx(1 / 3, abs=0.01)
+
+
+@shows("K-140")
+def test_a_checks_exit_code_is_not_asked(tmp_path: Path) -> None:
+    verdict = verdict_of(desk(tmp_path, program(name="new", ms=40, check={"exit": 1})))
+    assert verdict.verdict == "not_better", verdict.reasons
+
+
+@shows("K-134")
 def test_a_changed_store_is_noticed_before_the_next_run(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=30))
     verdict_of(made)
@@ -447,6 +477,7 @@ def test_a_changed_store_is_noticed_before_the_next_run(tmp_path: Path) -> None:
     assert made.rig.runs == runs + 1, "the champion's warm-up run, and none of the candidate"
 
 
+@shows("K-103")
 def test_runs_see_neither_cell_nor_arm_nor_kit(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=30))
     verdict_of(made)
@@ -460,6 +491,7 @@ def test_runs_see_neither_cell_nor_arm_nor_kit(tmp_path: Path) -> None:
     assert len({len(" ".join(ran.argv)) for ran in runs}) == 1, "both arms: same path length"
 
 
+@shows("K-093")
 def test_model_files_are_lent_by_their_hash(tmp_path: Path) -> None:
     model = tmp_path / "weights"
     model.write_bytes(b"weights")
@@ -477,6 +509,7 @@ def test_model_files_are_lent_by_their_hash(tmp_path: Path) -> None:
     assert slots == {"run-0", "check"}
 
 
+@shows("K-101", "K-103", "K-105", "K-119")
 def test_builds_and_checks_have_the_documents_environment(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=40))
     verdict_of(made)
@@ -496,6 +529,7 @@ def test_builds_and_checks_have_the_documents_environment(tmp_path: Path) -> Non
     assert (run.limits.timeout_s, run.limits.rss_mib, run.limits.processes) == (300, 1024, 256)
 
 
+@shows("K-042")
 def test_held_out_cells_are_not_run_before_confirm(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=30))
     verdict_of(made)

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from tests.requirement import shows
 from thermite.errors import InfrastructureError
 from thermite.judge.measure.metric import Missing, problem, value
 from thermite.judge.measure.printed import printed_numbers, shortest_decimal
@@ -20,14 +21,17 @@ def rate(work: CellValue | None) -> MetricRule:
     return MetricRule(kind="rate", unit="FLOP/s", field=None, work=cells)
 
 
+@shows("K-050")
 def test_a_rate_is_work_by_seconds_on_the_judges_clock() -> None:
     assert value("speed", rate(100), "a", 500_000_000, {}) == 200.0
 
 
+@shows("K-051")
 def test_a_time_is_in_seconds() -> None:
     assert value("seconds", TIME, "a", 51_000_000, {}) == 0.051
 
 
+@shows("K-052", "K-143")
 def test_a_checks_number_is_taken_as_it_was_printed() -> None:
     assert value("accuracy", CHECKED, "a", 1, {"acc": 0.93}) == 0.93
     assert value("accuracy", CHECKED, "a", 1, {"acc": 7}) == 7.0
@@ -45,6 +49,7 @@ def test_a_checks_number_is_taken_as_it_was_printed() -> None:
         pytest.param({"other": 1}, "nothing", id="absent"),
     ],
 )
+@shows("K-054", "K-055")
 def test_a_check_that_printed_no_number_above_zero_is_named(
     printed: dict[str, object], got: str
 ) -> None:
@@ -63,12 +68,14 @@ def test_a_check_that_printed_no_number_above_zero_is_named(
         pytest.param("x", 12, 'bad work "x" or time 0.000000012', id="no exponent"),
     ],
 )
+@shows("K-056")
 def test_a_kits_bad_work_is_the_kits_fault(work: CellValue | None, t_ns: int, message: str) -> None:
     with pytest.raises(InfrastructureError) as raised:
         value("speed", rate(work), "a", t_ns, {})
     assert str(raised.value) == f"kit metric speed: {message}"
 
 
+@shows("K-054", "K-057")
 def test_values_beyond_floating_point_are_refused_in_words() -> None:
     huge = value("speed", rate(10**400), "a", 1, {})
     assert isinstance(huge, float)

@@ -4,202 +4,17 @@ The kit sums the numbers below n; its driver and its check are the kit's own. Ti
 noisy here, so gains are large and budgets wide.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeAlias
-
 import msgspec
 import pytest
 
-from tests.judge.job.simulated_desk import contract
-from thermite.judge.build.store import BuildStore
-from thermite.judge.job import Desk, judge, re_anchor, selftest
-from thermite.kit.export import tree_entries, tree_of
+from tests.judge.real.workshop import FAST, SLOW, Workshop, doing, wanted, write
+from tests.requirement import shows
+from thermite.judge.job import judge, re_anchor, selftest
+from thermite.kit.export import tree_of
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.manifest import load_kit
-from thermite.rig.stages import Stages
-from thermite.rig.start import spawner
-from thermite.schema.contract import Contract, RepoAt
 from thermite.schema.event import Block, Build, Check, Run, Verdict
-from thermite.schema.job import Job, Revision
-from thermite.schema.strict import Strict
-
-MANIFEST = {
-    "schema_version": 1,
-    "name": "sums",
-    "target": "cpu",
-    "build": {
-        "copy": ["bench"],
-        "command": ["sh", ".kit/bench/build.sh"],
-        "outputs": ["out/bench"],
-        "timeout_s": 20,
-        "rss_mib": 512,
-        "disk_mib": 64,
-    },
-    "cells": {
-        "small": {"n": 40000000, "work": 40000000},
-        "held": {"n": 48000000, "work": 48000000},
-    },
-    "run": {
-        "command": ["{build:out/bench}", "{params}", "{out}", "{kit:bench/given.txt}"],
-        "copy": ["bench/given.txt"],
-        "timeout_s": 10,
-        "rss_mib": 64,
-        "disk_mib": 8,
-    },
-    "metrics": {"speed": {"unit": "sums/s", "work": "work"}},
-    "check": {"command": ["python3", "{kit:check.py}", "{params_json}", "{out}"]},
-}
-KIT_FILES = {
-    "bench/build.sh": "set -e\nmkdir -p out\ncc -O1 -o out/bench .kit/bench/driver.c sum.c\n",
-    "bench/given.txt": "given\n",
-    "bench/driver.c": """
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-unsigned long sum(unsigned long n);
-int main(int argc, char **argv) {
-    char line[64], path[4096];
-    unsigned long n = 0;
-    FILE *params = fopen(argv[1], "r");
-    while (fgets(line, sizeof line, params))
-        if (!strncmp(line, "n=", 2)) n = strtoul(line + 2, 0, 10);
-    FILE *given = fopen(argv[3], "r");
-    if (!given || !fgets(line, sizeof line, given)) return 9;
-    snprintf(path, sizeof path, "%s/sum", argv[2]);
-    unsigned long found = sum(n);
-    FILE *out = fopen(path, "w");
-    fprintf(out, "%lu", found);
-    return fclose(out);
-}
-""",
-    "check.py": """
-import json, pathlib, sys
-n = json.load(open(sys.argv[1]))["n"]
-found = pathlib.Path(sys.argv[2], "sum").read_text()
-wrong = [] if found == str(n * (n - 1) // 2) else [f"the sum is {found}"]
-print(json.dumps({"pass": not wrong, "reasons": wrong}))
-""",
-}
-SLOW = """
-unsigned long sum(unsigned long n) {
-    volatile unsigned long total = 0;
-    for (unsigned long i = 0; i < n; i++) total += i;
-    return total;
-}
-"""
-FAST = SLOW.replace("i++) total += i;", "i += 8) total += 8 * i + 28;")
-HEAD = "#include <stdlib.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
-
-Candidate: TypeAlias = str | Mapping[str, str] | Revision
-"""The text of sum.c, several files, or a commit."""
-
-
-def doing(statement: str) -> str:
-    """A candidate that does something else as well."""
-    return HEAD + FAST.replace("volatile", f"{statement}\n    volatile")
-
-
-@dataclass
-class Workshop:
-    """A project's repository, a kit's folder and a desk on a rig."""
-
-    folder: Path
-    rig: Stages
-    kit: Path
-    appended: list[Strict] = field(default_factory=list)
-
-    def commit(self, files: Mapping[str, str]) -> Revision:
-        tree = self.folder / f"tree-{len(list(self.folder.iterdir()))}"
-        write(tree, files)
-        repo = self.folder / "project.git"
-        commit = commit_of_folder(repo, tree)
-        return Revision(commit=commit, tree=tree_of(repo, commit))
-
-    def desk(self, **changed: object) -> Desk:
-        for name in ("store", "scratch"):
-            (self.folder / name).mkdir(exist_ok=True)
-        kit = load_kit(self.kit)
-        return Desk(
-            stages=self.rig,
-            kit=msgspec.structs.replace(kit, **changed),
-            kit_folder=self.kit,
-            export=lambda commit: tree_entries(self.folder / "project.git", commit),  # type: ignore[arg-type]
-            store=BuildStore(self.folder / "store"),
-            append=self._append,
-            stopping=lambda: False,
-            scratch=self.folder / "scratch",
-            toolchain="cc",
-        )
-
-    def job(self, candidate: Candidate, **changed: object) -> Job:
-        files = {"sum.c": candidate} if isinstance(candidate, str) else candidate
-        plain = Job(
-            kind="attempt",
-            assignment="a" * 32,
-            attempt=1,
-            tries=1,
-            candidate=files if isinstance(files, Revision) else self.commit(files),
-            champion=self.commit({"sum.c": SLOW}),
-            k=1,
-            order_seed="33" * 32,
-            contract=wanted(),
-            contract_sha256="c" * 64,
-            kit=RepoAt(repo="sums", commit="f" * 40),
-            judged_outputs={},
-            history=[],
-        )
-        return msgspec.structs.replace(plain, **changed)
-
-    def judged(self, candidate: Candidate, **changed: object) -> Verdict:
-        verdict = judge(self.job(candidate, **changed), self.desk())
-        assert isinstance(verdict, Verdict)
-        assert list((self.folder / "scratch").iterdir()) == []
-        return verdict
-
-    def of(self, kind: type) -> list:  # type: ignore[type-arg]
-        return [fact for fact in self.appended if isinstance(fact, kind)]
-
-    def _append(self, payloads: Sequence[Strict]) -> None:
-        self.appended += payloads
-
-
-def wanted(**changed: object) -> Contract:
-    whole: dict[str, object] = {
-        "cells": ["small"],
-        "held_out_cells": ["held"],
-        # Beside other work a probe can take as long as a run: that is not what is tried here.
-        "judging": {
-            "startup_share_max": 1.0,
-            "settle_ms": 0,
-            "max_discard_share": 0.9,
-            "suspect_gain": 1000.0,
-        },
-    }
-    return contract(**(whole | changed))
-
-
-def write(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    folder = tmp_path_factory.mktemp("workshop")
-    kit = folder / "kit"
-    write(kit, {**KIT_FILES, "kit.json": json.dumps(MANIFEST)})
-    with spawner(folder / "rig", isolation="none") as rig:
-        yield Workshop(folder, rig, kit)
-
-
-@pytest.fixture(autouse=True)
-def fresh(workshop: Workshop) -> None:
-    workshop.appended.clear()
+from thermite.schema.job import Revision
 
 
 def test_a_candidate_that_is_eight_times_as_fast_is_promoted(workshop: Workshop) -> None:
@@ -262,7 +77,7 @@ def test_a_comment_changes_no_byte_of_the_build(workshop: Workshop) -> None:
             ),
             "crash_candidate",
             "killed: memory",
-            id="takes 256 MiB",
+            id="K-116-takes 256 MiB",
         ),
         pytest.param(
             FAST.replace("+ 28", "+ 27"),
@@ -274,7 +89,7 @@ def test_a_comment_changes_no_byte_of_the_build(workshop: Workshop) -> None:
             doing('if (symlink("/etc/passwd", "out/link")) exit(1);'),
             "invalid",
             "outputs refused: out/link ",
-            id="leaves a link",
+            id="K-131-K-152-leaves a link",
         ),
     ],
 )
@@ -286,6 +101,7 @@ def test_a_real_failure_is_the_candidates(
     assert verdict.reasons[0].startswith(why), verdict.reasons
 
 
+@shows("K-115", "K-151")
 def test_a_run_that_hangs_is_ended(workshop: Workshop) -> None:
     kit = load_kit(workshop.kit)
     desk = workshop.desk(run=msgspec.structs.replace(kit.run, timeout_s=1))
@@ -294,6 +110,7 @@ def test_a_run_that_hangs_is_ended(workshop: Workshop) -> None:
     assert (verdict.verdict, verdict.reasons) == ("crash_candidate", ["killed: timeout"])
 
 
+@shows("K-115", "K-150")
 def test_a_build_that_hangs_is_ended_and_tried_again(workshop: Workshop) -> None:
     kit = load_kit(workshop.kit)
     section = msgspec.structs.replace(
@@ -328,6 +145,7 @@ def test_a_build_that_hangs_is_ended_and_tried_again(workshop: Workshop) -> None
         ),
     ],
 )
+@shows("K-131", "K-149")
 def test_what_a_build_may_not_leave(workshop: Workshop, command: str, why: str) -> None:
     kit = load_kit(workshop.kit)
     wrapped = f"grep -q other sum.c || exec sh .kit/bench/build.sh; {command}"
@@ -348,6 +166,7 @@ def test_an_output_that_the_commit_brings_along_is_no_build(workshop: Workshop) 
     assert verdict.verdict == "invalid"
 
 
+@shows("K-100", "K-101")
 def test_stages_get_the_documents_environment(workshop: Workshop) -> None:
     kit = load_kit(workshop.kit)
     wrapped = "grep -q tell sum.c || exec sh .kit/bench/build.sh; env | sort; pwd; ls -A; exit 1"
@@ -383,6 +202,7 @@ def test_a_candidate_alone_is_valid(workshop: Workshop) -> None:
     assert (verdict.cells["small"]["speed"].candidate or 0.0) > 1e6
 
 
+@shows("K-148")
 def test_a_champion_that_does_not_build_is_infrastructure(workshop: Workshop) -> None:
     broken = workshop.commit({"sum.c": "int sum("})
     verdict = workshop.judged(FAST, champion=broken)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.errors import InfrastructureError
 from thermite.judge.run.kit_files import gather
 
@@ -20,6 +21,7 @@ def kit(tmp_path: Path) -> Path:
     return folder
 
 
+@shows("K-022", "K-106")
 def test_only_what_is_named_is_copied(tmp_path: Path) -> None:
     gather(kit(tmp_path), ["data", "run.sh", "data"], tmp_path / "into")
     into = tmp_path / "into"
@@ -51,6 +53,7 @@ def test_a_file_deep_in_the_kit_keeps_its_path(tmp_path: Path) -> None:
         ),
     ],
 )
+@shows("K-107", "K-108")
 def test_what_is_no_plain_file_is_refused(tmp_path: Path, path: str, why: str) -> None:
     folder = kit(tmp_path)
     (folder / "data" / "link").symlink_to("../answers")

@@ -4,16 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.requirement import shows
 from thermite.judge.verdict import reason
 
 
 @pytest.mark.parametrize(
     ("length", "budget", "kept"),
     [
-        pytest.param(2000, 2000, "a" * 2000, id="at the budget"),
-        pytest.param(2001, 2000, "a" * 500 + "…" + "a" * 1500, id="one over"),
-        pytest.param(5000, 4000, "a" * 1000 + "…" + "a" * 3000, id="verdict"),
-        pytest.param(5000, 1200, "a" * 300 + "…" + "a" * 900, id="brief"),
+        pytest.param(2000, 2000, "a" * 2000, id="K-160-at the budget"),
+        pytest.param(2001, 2000, "a" * 500 + "…" + "a" * 1500, id="K-160-one over"),
+        pytest.param(5000, 4000, "a" * 1000 + "…" + "a" * 3000, id="K-162-verdict"),
+        pytest.param(5000, 1200, "a" * 300 + "…" + "a" * 900, id="K-163-brief"),
         pytest.param(5000, 600, "a" * 150 + "…" + "a" * 450, id="goal"),
     ],
 )
@@ -101,10 +102,12 @@ def test_what_a_terminal_obeys_is_made_visible(raw: bytes, text: str) -> None:
         ),
     ],
 )
+@shows("K-154", "K-155")
 def test_reasons_have_the_documents_forms(made: str, text: str) -> None:
     assert made == text
 
 
+@shows("K-165")
 def test_a_builds_log_keeps_its_last_1500_characters_whole() -> None:
     log = b"first" + b"x" * 5000 + b"last"
     made = reason.build_failed(1, log)
@@ -116,12 +119,14 @@ def test_a_builds_reason_passes_a_verdict_unchanged() -> None:
     assert reason.joined_reasons([made], reason.VERDICT_BUDGET) == [made]
 
 
+@shows("K-160")
 def test_a_long_runs_reason_keeps_2000_characters() -> None:
     made = reason.run_exited(1, b"e" * 9000)
     assert len(made) == 2001
     assert made.startswith("exit 1: eee")
 
 
+@shows("K-162")
 def test_too_many_reasons_become_one_text() -> None:
     kept = reason.joined_reasons(["a" * 2000, "b" * 2000, "c" * 2000], reason.VERDICT_BUDGET)
     assert [len(text) for text in kept] == [4001]
