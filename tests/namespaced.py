@@ -10,54 +10,39 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 OTHER_SLOT = 58990
 ORDINARY = 1001
+UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def possible() -> bool:
     """Whether this process may make a pid namespace."""
-    return (
-        os.getuid() == 0
-        and subprocess.run(
-            ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true"],
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
+    if os.getuid() != 0:
+        return False
+    return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
 
 
 class Namespace:
-    """One namespace with its bystanders; each holds the write end of a pipe while it lives."""
+    """One namespace; each bystander alone holds the write end of a named pipe while it lives."""
 
     def __init__(self) -> None:
-        pipes = [os.pipe() for _ in range(3)]
-        self._read = [read for read, _ in pipes]
-        self._write = [write for _, write in pipes]
-        for write in self._write:
-            os.set_inheritable(write, True)  # noqa: FBT003 - positional only
+        self._folder = tempfile.TemporaryDirectory(prefix="thermite-bystanders-")
+        self._read = []
+        for number in range(3):
+            path = f"{self._folder.name}/{number}"
+            os.mkfifo(path)
+            self._read.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
 
     @property
     def prefix(self) -> list[str]:
         """The command that runs a command inside."""
-        fds = [str(write) for write in self._write]
         mine = str(Path("/proc/self/ns/pid").readlink())
-        inside = [sys.executable, "-I", "-S", __file__, mine, *fds]
-        return ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", *inside]
-
-    @property
-    def fds(self) -> list[int]:
-        """Descriptors that the command must inherit."""
-        return self._write
-
-    def started(self) -> None:
-        """Let go of the bystanders' ends."""
-        while self._write:
-            os.close(self._write.pop())
+        return [*UNSHARE, sys.executable, "-I", "-S", __file__, mine, self._folder.name]
 
     def bystanders(self) -> int:
         """How many of the three are alive."""
@@ -73,24 +58,23 @@ class Namespace:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self.started()
         for read in self._read:
             os.close(read)
+        self._folder.cleanup()
 
 
-def _main(outside: str, fds: list[int], command: list[str]) -> int:
+def _main(outside: str, folder: str, command: list[str]) -> int:
     if str(Path("/proc/self/ns/pid").readlink()) == outside or os.getpid() != 1:
         sys.stderr.write("this is no pid namespace of its own: nothing is run\n")
         return 99
-    for fd, uid in zip(fds, (0, OTHER_SLOT, ORDINARY), strict=True):
+    for number, uid in enumerate((0, OTHER_SLOT, ORDINARY)):
+        write = os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CLOEXEC)
         if os.fork() == 0:
-            for other in set(fds) - {fd}:
-                os.close(other)
+            os.set_inheritable(write, True)  # noqa: FBT003 - positional only
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
             os.execv("/bin/sleep", ["/bin/sleep", "86400"])
-    for fd in fds:
-        os.close(fd)
+        os.close(write)
     child = os.posix_spawn(command[0], command, os.environ)
     while True:
         pid, status = os.wait()
@@ -99,4 +83,4 @@ def _main(outside: str, fds: list[int], command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1], [int(fd) for fd in sys.argv[2:5]], sys.argv[5:]))
+    sys.exit(_main(sys.argv[1], sys.argv[2], sys.argv[3:]))

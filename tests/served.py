@@ -51,13 +51,12 @@ class ServedRig:
         where = ["--state", str(self.state_folder), "--trust", str(public), "--fallback"]
         argv = [sys.executable, "-m", "thermite", "rig", "serve", *where, *serve]
         keeper = [sys.executable, str(KEEPER), str(self.log), str(self.endings), *argv]
-        prefix, fds = (namespace.prefix, namespace.fds) if namespace else ([], [])
+        prefix = namespace.prefix if namespace else []
         self._keeper = subprocess.Popen(
             [*prefix, *keeper],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=self.env,
-            pass_fds=fds,
         )
         self._is_inside = namespace is not None
 
@@ -226,8 +225,6 @@ def served(home: Path, *serve: str, users: bool | None = None) -> Iterator[Serve
         inside = possible() if users is None else users
         namespace = stack.enter_context(Namespace()) if inside else None
         rig = ServedRig(home, namespace, *serve)
-        if namespace is not None:
-            namespace.started()
         try:
             yield rig
             if namespace is not None:

@@ -56,9 +56,7 @@ def test_users_keep_stages_from_ledger_keys_and_kits(private: dict[str, Path]) -
         pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
     with (
         Namespace() as ns,
-        spawner(
-            private["ledger"].parent, isolation="users", within=ns.prefix, keep_fds=ns.fds
-        ) as stages,
+        spawner(private["ledger"].parent, isolation="users", within=ns.prefix) as stages,
     ):
         found = _probed(stages, private)
     assert found.level == "users"

@@ -49,11 +49,9 @@ def new_rig(place: Path) -> NewRig:
             spawner(
                 place / name,
                 within=ns.prefix,
-                keep_fds=ns.fds,
                 **{"isolation": "users", "run_dir": place / "run", **config},
             ) as stages,
         ):
-            ns.started()
             yield stages
             assert ns.bystanders() == 3
 

@@ -117,7 +117,6 @@ def spawner(
     state: Path,
     *,
     within: Sequence[str] = (),
-    keep_fds: Sequence[int] = (),
     **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
 ) -> Iterator[Stages]:
     """Run a spawner for this process alone, and end it with everything in it.
@@ -125,7 +124,6 @@ def spawner(
     Args:
         state: the rig's folder; made if it is missing.
         within: a command that runs the spawner's, e.g. in a pid namespace of its own.
-        keep_fds: descriptors that this command inherits.
         config: further fields of `SpawnerConfig`.
 
     Raises:
@@ -137,7 +135,7 @@ def spawner(
     fd = _settings_file(settings | {"client_fd": theirs.fileno()})
     process = subprocess.Popen(
         [*within, *command(fd)],
-        pass_fds=(fd, theirs.fileno(), *keep_fds),
+        pass_fds=(fd, theirs.fileno()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
