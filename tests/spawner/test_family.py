@@ -64,10 +64,10 @@ class Tree:
         (folder / "rig").mkdir()
         (folder / "settings.json").write_text(json.dumps(told))
         with (folder / "settings.json").open() as file:
-            prefix, fds = (namespace.prefix, namespace.fds) if namespace else ([], [])
+            prefix = namespace.prefix if namespace else []
             self.process = subprocess.Popen(
                 [*prefix, *command(file.fileno())],
-                pass_fds=(file.fileno(), *fds),
+                pass_fds=(file.fileno(),),
                 stderr=subprocess.PIPE,
             )
 
@@ -115,7 +115,6 @@ def users_tree(place: Path) -> Iterator[Callable[..., Tree]]:
             config = {"isolation": "users", "run_dir": place / "run", "namespace": ns, **config}
             place.chmod(0o1777)
             trees.append(Tree(place, *texts, **config))
-            ns.started()
             return trees[-1]
 
         yield grown

@@ -13,11 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.namespaced import OTHER_SLOT, Namespace, possible
 from tests.requirement import shows
 from tests.spawner.conftest import NewRig, Runner, live
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
-from thermite.rig.start import FOLDER
+from thermite.rig.start import FOLDER, spawner
 from thermite.schema.stage import CollectLimits, Entry, Limits
 
 WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
@@ -166,6 +167,32 @@ def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
     finally:
         assert list(shared.iterdir()) == []
         shared.rmdir()
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        "f = open('/dev/shm/held', 'wb')\nfor _ in range(200): f.write(b'1' * 2**20)\nf.flush()",
+        (
+            "libc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_void_p\n"
+            "i = libc.shmget(0, 200 << 20, 0o1666)\np = libc.shmat(i, None, 0)\n"
+            "ctypes.memset(p, 1, 200 << 20)\nlibc.shmdt(ctypes.c_void_p(p))"
+        ),
+    ],
+    ids=["a file in /dev/shm", "a segment"],
+)
+def test_memory_that_no_process_maps_counts_too(users_run: Runner, hold: str) -> None:
+    result = users_run.python(f"import ctypes, time\n{hold}\ntime.sleep(60)", rss_mib=100)
+    assert result.killed == "memory", result
+
+
+def test_mapped_shared_memory_counts_once(users_run: Runner) -> None:
+    text = (
+        "import mmap, time\nf = open('/dev/shm/held', 'w+b')\nf.truncate(60 << 20)\n"
+        "m = mmap.mmap(f.fileno(), 60 << 20)\nfor i in range(0, 60 << 20, 4096): m[i] = 1\n"
+        "time.sleep(1)"
+    )
+    assert users_run.python(text, rss_mib=100).killed is None
 
 
 def test_zombies_of_one_slot_do_not_use_up_anothers_processes(users_rig: Stages) -> None:
@@ -369,3 +396,30 @@ def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
         new_rig(uid_range=(58900, 58901)),
     ):
         pass
+
+
+def test_a_uid_that_somebody_lives_under_is_passed_over(new_rig: NewRig) -> None:
+    with new_rig(uid_range=(OTHER_SLOT, OTHER_SLOT + 9)) as stages:
+        for name in ("run-0", "builder-0", "check", "import", "worker-0"):
+            with stages.slot(name) as slot:
+                assert Runner(stages, slot).sh("true").isolation.uid != OTHER_SLOT
+
+
+def test_what_lives_under_a_uid_that_a_dead_spawner_left_is_ended(place: Path) -> None:
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    leases = place / "run/uids"
+    leases.mkdir(parents=True, mode=0o700)
+    (leases / str(OTHER_SLOT)).write_text(f"{place / 'rig'}\nrun-0\n")
+    with (
+        Namespace() as ns,
+        spawner(
+            place / "rig",
+            within=ns.prefix,
+            isolation="users",
+            run_dir=place / "run",
+        ) as stages,
+    ):
+        with stages.slot("run-0") as slot:
+            assert Runner(stages, slot).sh("true").isolation.uid == OTHER_SLOT
+        assert ns.bystanders() == 2  # the one that had this uid is gone, the others are not

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from . import scan
+from .memory import Memory
 from .tree import FOLDER
 
 OVER: Final = {b"m": "memory", b"d": "disk"}
@@ -36,7 +36,6 @@ _FREE_FLOOR: Final = 256 << 20
 _MIB: Final = 1 << 20
 _SECTOR: Final = 512
 """Unit of st_blocks (stat(2))."""
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
@@ -157,64 +156,13 @@ class Sampler:
 def _samplers(watch: Watch, folder: int) -> list[Sampler]:
     samplers = []
     if watch.rss_mib is not None:
-        memory = Memory(watch)
+        memory = Memory(watch.uid, watch.main, watch.spawner)
         limit = watch.rss_mib * _MIB
-        samplers.append(Sampler(b"m", _MEMORY_EVERY_S, lambda: memory.rss_bytes() > limit, 4))
+        samplers.append(Sampler(b"m", _MEMORY_EVERY_S, lambda: memory.held_bytes() > limit, 4))
     if watch.disk_mib is not None:
         disk = Disk(folder, watch.disk_mib * _MIB)
         samplers.append(Sampler(b"d", _DISK_EVERY_S, disk.over, _DISK_REST))
     return samplers
-
-
-class Memory:
-    """The summed resident memory of a stage's processes, by kept statm descriptors."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self._statm: dict[int, int] = {}
-        self._once_below: set[int] = set()
-
-    def rss_bytes(self) -> int:
-        """Return the sum now, bytes."""
-        members = self._of_uid() if self._watch.uid is not None else self._of_tree()
-        for pid in self._statm.keys() - members:
-            os.close(self._statm.pop(pid))
-        return sum(self._rss(pid) for pid in members)
-
-    def _of_uid(self) -> set[int]:
-        """Return the processes of the uid; the owner of /proc/<pid> is the effective uid."""
-        found = set()
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                try:
-                    if os.stat(f"/proc/{name}").st_uid == self._watch.uid:
-                        found.add(int(name))
-                except FileNotFoundError:
-                    continue
-        return found
-
-    def _of_tree(self) -> set[int]:
-        """Return the tree below main, what was once seen in it, and its session's orphans."""
-        table = scan.all_seen()
-        orphans = {
-            one.pid
-            for one in table.values()
-            if one.parent == self._watch.spawner
-            and (one.pid in self._once_below or one.session == self._watch.main)
-        }
-        found: set[int] = set()
-        for root in (self._watch.main, *orphans):
-            found |= scan.below(root, table)
-        self._once_below |= found
-        return found
-
-    def _rss(self, pid: int) -> int:
-        try:
-            if pid not in self._statm:
-                self._statm[pid] = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
-            return int(os.pread(self._statm[pid], 256, 0).split()[1]) * _PAGE
-        except (OSError, IndexError):
-            return 0
 
 
 class Disk:

@@ -120,7 +120,7 @@ def _signal_all(ground: Ground, slot: Slot, number: int) -> Step[None]:
 
 def _moving(ground: Ground, slot: Slot) -> list[int]:
     if slot.identity is not None:
-        return scan.moving(slot.uid)
+        return scan.moving(slot.uid, ground.killer_pid)
     return [one.pid for one in tree_of(ground, slot) if one.state not in "Tt"]
 
 

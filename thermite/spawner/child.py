@@ -76,7 +76,6 @@ class Order:
     disk_mib: int | None
     cpus: Sequence[int]
     settle_ms: int
-    network: bool
     writable: int = 0
     realtime_s: float | None = None
 
@@ -92,7 +91,7 @@ def _read_order(raw: bytes) -> Order:
     return Order(**told)
 
 
-_DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0, network=False)
+_DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0)
 """An order that is read and forgotten, so that reading the real one copies no page."""
 
 
@@ -102,6 +101,7 @@ class Outfit:
 
     programs: Mapping[bool, bytes | None]
     landlock: int
+    cpus: frozenset[int]
     confine_files: bool
     system_paths: Sequence[str]
 
@@ -114,9 +114,12 @@ class Outfit:
         return rules
 
 
-def wait_for_order(outfit: Outfit, rules: Ruleset, line: socket.socket, parent: int) -> None:
+def wait_for_order(
+    outfit: Outfit, rules: Ruleset, line: socket.socket, parent: int, *, network: bool
+) -> None:
     """Prepare what can be prepared, then become the stage that an order describes."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.sched_setaffinity(0, outfit.cpus)
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
         signal.signal(number, signal.SIG_DFL)
@@ -124,23 +127,19 @@ def wait_for_order(outfit: Outfit, rules: Ruleset, line: socket.socket, parent: 
         _set_limit(which, soft, hard)
     _volunteer_for_oom()
     os.umask(0o077)
+    linux.forbid_new_privileges()
+    program = outfit.programs[network]
+    if program is not None:
+        linux.install_filter(program)  # nothing that is still to be done is refused by it
     rules.fd = KEPT_FD if rules.fd >= 0 else -1
     _read_order(_DRY.to_bytes())
     raw, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, _MOST_FDS)
     if raw:
-        order = _read_order(raw)
-        if order.network:  # the ruleset that was made ahead takes the network away
-            rules = outfit.ruleset(network=True)
-        _become(order, fds, rules, outfit.programs[order.network], line, parent)
+        _become(_read_order(raw), fds, rules, line, parent)
 
 
-def _become(  # noqa: PLR0917 - all that a stage is made of
-    order: Order,
-    fds: Sequence[int],
-    rules: Ruleset,
-    program: bytes | None,
-    line: socket.socket,
-    parent: int,
+def _become(
+    order: Order, fds: Sequence[int], rules: Ruleset, line: socket.socket, parent: int
 ) -> NoReturn:
     stdout, stderr, cwd, *reach = fds
     try:
@@ -153,13 +152,10 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
             linux.keep_capabilities(0)
         else:
             take_identity(order.identity)
-        linux.forbid_new_privileges()
         linux.die_with_parent(signal.SIGKILL, parent)
         rules.enforce()
         os.fchdir(cwd)
         linux.close_from(LINE_FD + 1)
-        if program is not None:
-            linux.install_filter(program)
         found = _candidates(order.argv[0], order.env.get("PATH", ""))
         _settle(order.settle_ms)
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it

@@ -7,10 +7,12 @@ order comes; what stands between the change of ids and the kill is the attacker'
 import contextlib
 import os
 import socket
+from typing import Final
 
 from . import linux
 
-NOT_AS_ASSERTED = 3
+NOT_AS_ASSERTED: Final = 3
+DONE: Final = b"done"
 
 
 def wait_to_kill(reaper: int, line: socket.socket, _parent: int) -> None:
@@ -32,5 +34,6 @@ def wait_to_kill(reaper: int, line: socket.socket, _parent: int) -> None:
             with nobody_there:
                 os.kill(-1, number)
             code = 0
+            line.send(DONE)  # before the exit, which takes longer than all of this
     finally:
         os._exit(code)

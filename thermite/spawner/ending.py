@@ -6,6 +6,7 @@ subreaper, is ended by pidfd, round by round. Not zero within the time is never 
 candidate's fault: the slot is quarantined.
 """
 
+import contextlib
 import os
 import signal
 import time
@@ -21,7 +22,6 @@ from .vocabulary import RefusedError
 
 _LONGEST_S: Final = 5.0
 _ROUND_S: Final = 0.002
-_MAIN_S: Final = 5.0
 _STRAYS_S: Final = 10.0
 
 
@@ -35,16 +35,19 @@ class Proof:
     swept: int = 0
 
 
-def end_main(live: Live) -> Step[None]:
-    """Kill a stage's main process and wait until it is gone; it is not reaped here."""
-    try:
+def kill_main(live: Live) -> None:
+    """Kill a stage's main process, also where it has no uid of its slot's yet."""
+    with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(live.pidfd, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    deadline = time.monotonic() + _MAIN_S
-    while time.monotonic() < deadline:
-        if live.pidfd in (yield Until((live.pidfd,), deadline)):
-            return
+
+
+def reap_main(ground: Ground, live: Live) -> None:
+    """Take in how the main process ended, once it has."""
+    if live.ended is None:
+        pid, status, usage = os.wait4(live.main, os.WNOHANG)
+        if pid:
+            ground.children.discard(live.main)
+            live.ended = (status, usage)
 
 
 def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
@@ -58,6 +61,8 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
     rounds = 0
     while True:
         rounds += 1
+        if slot.live is not None:
+            reap_main(ground, slot.live)
         try:
             left = yield from (_end_tree if slot.identity is None else _end_uid)(ground, slot)
         except RefusedError as refusal:
@@ -66,6 +71,8 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
         if not left or time.monotonic() > give_up:
             break
         yield Until((), time.monotonic() + _ROUND_S)
+    if slot.live is not None:
+        reap_main(ground, slot.live)
     if left:
         slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
     return Proof(left, rounds, round((raw_ns() - began) / 1e6, 3))
@@ -74,7 +81,7 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
     yield from kill_uid(ground, slot.uid, signal.SIGKILL)
     ground.reap()
-    return len(scan.living(slot.uid))
+    return len(scan.living(slot.uid, ground.killer_pid))
 
 
 def _end_tree(ground: Ground, slot: Slot) -> Step[int]:
@@ -92,7 +99,7 @@ def _end_tree(ground: Ground, slot: Slot) -> Step[int]:
 
 
 def _is_reaped(slot: Slot) -> bool:
-    return slot.live is None or slot.live.is_reaped
+    return slot.live is None or slot.live.ended is not None
 
 
 def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
@@ -103,7 +110,7 @@ def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
         for one in table.values()
         if one.parent == os.getpid() and one.pid not in ground.children
     }
-    if slot.live is not None and not slot.live.is_reaped:
+    if slot.live is not None and slot.live.ended is None:
         roots.add(slot.live.main)
     found = {pid for root in roots for pid in scan.below(root, table)}
     return [table[pid] for pid in found]

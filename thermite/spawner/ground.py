@@ -1,6 +1,7 @@
 """What every request stands on: the slots, who they are, and what runs in them now."""
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -28,7 +29,10 @@ BLOCK_SLOTS: Final = ("run", "check", "interactor")
 
 @dataclass
 class Live:
-    """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze."""
+    """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze.
+
+    ended: wait status and rusage of the main process, once it has been reaped.
+    """
 
     main: int
     pidfd: int
@@ -37,7 +41,7 @@ class Live:
     to_kill: bool = False
     is_frozen: bool = False
     frozen_s: float = 0.0
-    is_reaped: bool = False
+    ended: tuple[int, resource.struct_rusage] | None = None
 
 
 @dataclass
@@ -116,6 +120,7 @@ class Ground:
         self.outfit = Outfit(
             programs=_filters(level),
             landlock=level.landlock,
+            cpus=self.all_cpus,
             confine_files=level.name == "none" and level.landlock > 0,
             system_paths=_system_paths(settings),
         )
@@ -151,27 +156,35 @@ class Ground:
             if slot.live is not None:
                 yield slot, slot.live
 
-    def take_stage_process(self) -> Ahead:
+    def take_stage_process(self, *, network: bool) -> Ahead:
         """Return a process that waits for a stage's order: the one made ahead, or a new one."""
+        if network:
+            return self._fork_stage(network=True)
         one, self._stage_ahead = self._stage_ahead, None
-        return one or self._fork_stage()
+        return one or self._fork_stage(network=False)
 
     def take_killer(self) -> Ahead:
         """Return a killer that waits for its order."""
         one, self._killer_ahead = self._killer_ahead, None
         return one or self._fork_killer()
 
+    @property
+    def killer_pid(self) -> int | None:
+        """The last killer, which has a slot's effective uid until it is gone."""
+        return None if self.late_killer is None else self.late_killer.pid
+
     def make_ahead(self) -> Step[None]:
         """Make what the next stage will need, after the last one has been answered."""
         yield Until((), time.monotonic())
         if self._stage_ahead is None:
-            self._stage_ahead = self._fork_stage()
+            self._stage_ahead = self._fork_stage(network=False)
         if self._killer_ahead is None and self.level.reaper is not None:
             self._killer_ahead = self._fork_killer()
 
-    def _fork_stage(self) -> Ahead:
-        rules = self.outfit.ruleset(network=False)
-        one = fork_ahead(partial(wait_for_order, self.outfit, rules), rules.fd)
+    def _fork_stage(self, *, network: bool) -> Ahead:
+        rules = self.outfit.ruleset(network=network)
+        duty = partial(wait_for_order, self.outfit, rules, network=network)
+        one = fork_ahead(duty, rules.fd)
         rules.close()
         self.children.add(one.pid)
         return one

@@ -14,7 +14,7 @@ from typing import Final
 
 from . import scan
 from .ahead import Ahead
-from .deadly import NOT_AS_ASSERTED
+from .deadly import DONE
 from .ground import Ground
 from .loop import Step, Until
 from .vocabulary import RefusedError
@@ -42,7 +42,7 @@ def kill_uid(ground: Ground, uid: int, number: int) -> Step[None]:
 
 
 def _last_one_is_gone(ground: Ground) -> Step[bool]:
-    """Bury a killer that was given up on; false while it still lives."""
+    """Bury the last killer; false while it still lives."""
     if ground.late_killer is None:
         return True
     one = ground.late_killer
@@ -78,14 +78,18 @@ def _kill(ground: Ground, uid: int, number: int) -> Step[None]:
         os.waitpid(one.pid, 0)
         one.close()
         return  # it had died while it waited: the caller scans and asks again
-    if one.pidfd not in (yield Until((one.pidfd,), time.monotonic() + _DEADLINE_S)):
+    ground.late_killer = one
+    if one.line.fileno() not in (yield Until((one.line.fileno(),), time.monotonic() + _DEADLINE_S)):
         _give_up(ground, one)
-        return
-    _, status = os.waitpid(one.pid, 0)
-    one.close()
-    ground.children.discard(one.pid)
-    if os.waitstatus_to_exitcode(status) == NOT_AS_ASSERTED:
+    elif _word(one) != DONE:
         raise RefusedError(f"isolation: the killer of uid {uid} was not what it must be")
+
+
+def _word(one: Ahead) -> bytes:
+    try:
+        return one.line.recv(64)
+    except OSError:
+        return b""
 
 
 def _give_up(ground: Ground, one: Ahead) -> None:
@@ -94,4 +98,3 @@ def _give_up(ground: Ground, one: Ahead) -> None:
     if ground.level.is_realtime:
         os.sched_setscheduler(one.pid, os.SCHED_FIFO, os.sched_param(PRIORITY))
     os.sched_setaffinity(one.pid, ground.all_cpus)
-    ground.late_killer = one

@@ -50,7 +50,7 @@ def clear_left_behind(ground: Ground) -> Step[None]:
 
 def _emptied(ground: Ground, uid: int) -> Step[int]:
     give_up = time.monotonic() + _LONGEST_S
-    while (left := len(scan.living(uid))) and time.monotonic() < give_up:
+    while (left := len(scan.living(uid, ground.killer_pid))) and time.monotonic() < give_up:
         yield from kill_uid(ground, uid, signal.SIGKILL)
         ground.reap()
         yield Until((), time.monotonic() + _ROUND_S)

@@ -15,7 +15,6 @@ from .vocabulary import (
     RefusedError,
     Request,
     Shape,
-    id_of,
     read_request,
     write,
 )
@@ -67,13 +66,15 @@ class Listener:
     def _answer(self, raw: bytes, fds: list[int]) -> Step[None]:
         self._open_requests += 1
         given: list[int] = []
-        number = id_of(raw)
+        number = 0
         try:
             request = self._admitted(raw)
+            number = request.id
             answer = self._answers[request.do](request.fields, fds)
             reply, given = answer if isinstance(answer, tuple) else (yield from answer)
             message = write({"id": number, "ok": True, **reply})
         except RefusedError as refusal:
+            number = number or refusal.request
             message = write({"id": number, "ok": False, "error": str(refusal)})
         except OSError as error:
             message = write({"id": number, "ok": False, "error": f"the spawner: {error}"})
@@ -84,9 +85,12 @@ class Listener:
         yield from self._send(message, given)
 
     def _admitted(self, raw: bytes) -> Request:
+        request = read_request(raw, self._words)
         if self._open_requests > _MOST_REQUESTS:
-            raise RefusedError(f"more than {_MOST_REQUESTS} requests are open")
-        return read_request(raw, self._words)
+            refusal = RefusedError(f"more than {_MOST_REQUESTS} requests are open")
+            refusal.request = request.id
+            raise refusal
+        return request
 
     def _send(self, message: bytes, fds: list[int]) -> Step[None]:
         """Send one reply; a peer that does not read makes only its own replies wait."""

@@ -77,7 +77,6 @@ def order_of(
             disk_mib=fields["limits"]["disk_mib"],
             cpus=sorted(cpus),
             settle_ms=fields["settle_ms"],
-            network=slot.network,
             writable=1,
             realtime_s=_realtime_s(ground, fields),
         )

@@ -71,20 +71,22 @@ def owned(uid: int) -> list[int]:
     return found
 
 
-def living(uid: int) -> list[int]:
-    """Return the live processes of a slot's uid; zombies are not live."""
+def living(uid: int, but: int | None = None) -> list[int]:
+    """Return the live processes of a slot's uid, but for one; zombies are not live."""
     found = []
     for pid in owned(uid):
+        if pid == but:
+            continue
         seen = uids_of(pid)
         if seen is not None and uid in seen[1] and seen[0] not in "ZX":
             found.append(pid)
     return found
 
 
-def moving(uid: int) -> list[int]:
-    """Return the live processes of `uid` that do not stand still (state T or t)."""
+def moving(uid: int, but: int | None = None) -> list[int]:
+    """Return the live processes of `uid`, but for one, that do not stand still (T or t)."""
     still = []
-    for pid in living(uid):
+    for pid in living(uid, but):
         seen = uids_of(pid)
         if seen is not None and seen[0] not in "TtZX":
             still.append(pid)
@@ -180,6 +182,25 @@ def _is_at_home_below(pid: int, folder: str) -> bool:
     return here.startswith(start) or any(
         word.startswith(b"HOME=" + start) for word in env.split(b"\0")
     )
+
+
+def resident_shared(pid: int) -> int:
+    """Return how much shared memory a process has mapped and resident, bytes."""
+    for line in (_read(f"/proc/{pid}/status") or b"").split(b"\n"):
+        if line.startswith(b"RssShmem:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def segment_bytes(uid: int) -> int:
+    """Return how much of the SysV segments that a uid made or owns is resident, bytes."""
+    try:
+        with open("/proc/sysvipc/shm", encoding="ascii") as table:
+            head, *rows = (line.split() for line in table)
+    except (OSError, ValueError):
+        return 0
+    size, owner, maker = head.index("rss"), head.index("uid"), head.index("cuid")
+    return sum(int(row[size]) for row in rows if str(uid) in {row[owner], row[maker]})
 
 
 def threads_of(uid: int) -> int:

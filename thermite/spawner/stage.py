@@ -11,7 +11,7 @@ from typing import Any, Final
 from . import clock
 from .attendant import Watch
 from .child import FAILED, GO, NOT_EXECUTED, OUR_EXEC_ERRORS, READY
-from .ending import Proof, end_main, end_slot
+from .ending import Proof, end_slot, kill_main
 from .ground import Ground, Live, Slot
 from .leavings import sweep_leavings
 from .linux import raw_ns
@@ -108,7 +108,7 @@ class Course:
         given = (self._ground, self._slot, self._fields, self._streams, self._cpus)
         try:
             with order_of(*given) as (order, fds):
-                one = self._ground.take_stage_process()
+                one = self._ground.take_stage_process(network=self._slot.network)
                 live = Live(one.pid, one.pidfd, self._ground.loop.current)
                 self._slot.live = live
                 self._opened.callback(one.line.close)
@@ -184,21 +184,19 @@ class Course:
 
     def _end(self, live: Live) -> Step[Proof]:
         """End the stage in the order of isolation 4.1; main is reaped for its rusage."""
-        yield from end_main(live)
-        pid, status, usage = os.wait4(live.main, os.WNOHANG)
-        if pid:
-            live.is_reaped = True
-            self._ground.children.discard(live.main)
-            self._outcome.usage = usage
+        kill_main(live)
+        try:
+            proof = yield from end_slot(self._ground, self._slot)
+        finally:
+            os.close(live.pidfd)
+            self._slot.live = None
+        if live.ended is not None:
+            status, self._outcome.usage = live.ended
             code = os.waitstatus_to_exitcode(status)
             self._outcome.exit_code = 128 - code if code < 0 else code
             if code == -signal.SIGXFSZ and self._outcome.killed is None:
                 self._outcome.killed = "disk"
-        try:
-            return (yield from end_slot(self._ground, self._slot))
-        finally:
-            os.close(live.pidfd)
-            self._slot.live = None
+        return proof
 
     def _read_exec_error(self, line: socket.socket) -> None:
         said = _word(line)

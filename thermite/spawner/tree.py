@@ -30,9 +30,9 @@ def empty(folder: int) -> int:
         if not names:
             return gone
         for name in names:
-            if _unlink(folder, name) or _remove_folder(folder, name):
-                gone += 1
-            else:
+            removed, is_gone = (1, True) if _unlink(folder, name) else _remove_folder(folder, name)
+            gone += removed
+            if not is_gone:
                 stuck.add(name)
 
 
@@ -46,25 +46,28 @@ def _unlink(folder: int, name: str) -> bool:
     return True
 
 
-def _remove_folder(root: int, name: str) -> bool:
-    """Empty one subfolder of `root` into it, then remove it."""
+def _remove_folder(root: int, name: str) -> tuple[int, bool]:
+    """Empty one subfolder of `root` into it, then remove it; say how many went, and if it did."""
+    gone = 0
     with contextlib.suppress(OSError):
         os.chmod(name, stat.S_IRWXU, dir_fd=root)
     try:
         here = open_folder(name, at=root)
     except OSError:
-        return False
+        return gone, False
     try:
         for inner in os.listdir(here):
-            if not _unlink(here, inner):
+            if _unlink(here, inner):
+                gone += 1
+            else:
                 _lift(here, inner, root)
     finally:
         os.close(here)
     try:
         os.rmdir(name, dir_fd=root)
     except OSError:
-        return False
-    return True
+        return gone, False
+    return gone + 1, True
 
 
 def _lift(folder: int, name: str, root: int) -> None:

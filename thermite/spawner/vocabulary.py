@@ -57,6 +57,8 @@ _SHAPES: Final[Mapping[str, Shape]] = {"limits": _LIMITS, "collect_limits": _COL
 class RefusedError(Exception):
     """A request that can't be done; the text is for the harness's error."""
 
+    request = 0
+
 
 @dataclass(frozen=True)
 class Request:
@@ -71,24 +73,20 @@ def read_request(raw: bytes, words: Mapping[str, Shape]) -> Request:
     """Return the request in `raw`.
 
     Raises:
-        RefusedError: it is no JSON object of this vocabulary.
+        RefusedError: it is no JSON object of this vocabulary; its `request` is the id, or 0.
     """
     message = _object(raw)
     number, word = message.pop("id", None), message.pop("do", None)
     if type(number) is not int or number < 0:
         raise RefusedError("a request needs an id, a whole number from 0 up")
-    if type(word) is not str or word not in words:
-        raise RefusedError(f"request {number}: {word!r} is not one of {', '.join(sorted(words))}")
-    return Request(number, word, _fields(message, words[word], word))
-
-
-def id_of(raw: bytes) -> int:
-    """Return the id of a refused message, 0 when it has none."""
     try:
-        number = _object(raw).get("id")
-    except RefusedError:
-        return 0
-    return number if type(number) is int and number >= 0 else 0
+        if type(word) is not str or word not in words:
+            one_of = ", ".join(sorted(words))
+            raise RefusedError(f"request {number}: {word!r} is not one of {one_of}")  # noqa: TRY301
+        return Request(number, word, _fields(message, words[word], word))
+    except RefusedError as refusal:
+        refusal.request = number
+        raise
 
 
 def write(message: Mapping[str, object]) -> bytes:

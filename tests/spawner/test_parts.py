@@ -1,0 +1,356 @@
+"""The spawner's parts by themselves: what it reads, what it removes, what it copies."""
+
+import hashlib
+import json
+import os
+import platform
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thermite.spawner import collector, tree
+from thermite.spawner.attendant import OverError, weigh
+from thermite.spawner.landlock import spared
+from thermite.spawner.loop import Gate, Loop, Step, Until
+from thermite.spawner.seccomp import NUMBERS, program
+from thermite.spawner.settings import BadSettingsError, read_settings
+from thermite.spawner.vocabulary import HARNESS, RefusedError, read_request
+
+START = {
+    "id": 1,
+    "do": "start",
+    "stage": "run",
+    "slot": "run-0",
+    "argv": ["x"],
+    "env": {"A": "b"},
+    "limits": {
+        "timeout_s": 1.5,
+        "rss_mib": None,
+        "disk_mib": None,
+        "processes": 4,
+        "output_kib": 64,
+    },
+    "cwd": None,
+    "timed": True,
+    "settle_ms": 0,
+    "join_output": False,
+    "readable": [],
+}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def test_a_whole_request_is_read() -> None:
+    request = read_request(json.dumps(START).encode(), HARNESS)
+    assert (request.id, request.do) == (1, "start")
+    assert request.fields["limits"]["timeout_s"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param({"extra": 1}, "unknown field 'extra'", id="unknown field"),
+        pytest.param({"argv": "x"}, "start.argv must be a JSON list", id="text for a list"),
+        pytest.param({"argv": ["a\0b"]}, "holds a NUL", id="NUL"),
+        pytest.param({"timed": 1}, "must be a JSON true or false", id="number for a flag"),
+        pytest.param({"settle_ms": -1}, "from 0 up", id="negative"),
+        pytest.param({"settle_ms": 1.5}, "must be a JSON whole number", id="fraction"),
+        pytest.param({"limits": {}}, "needs the field", id="missing"),
+        pytest.param({"do": "reboot"}, "'reboot' is not one of", id="unknown word"),
+        pytest.param({"id": "1"}, "needs an id", id="no id"),
+        pytest.param({"argv": ["x"] * 5000}, "at most 4096", id="too many"),
+    ],
+)
+def test_a_request_that_is_not_of_the_vocabulary_is_refused(
+    change: dict[str, object], words: str
+) -> None:
+    with pytest.raises(RefusedError, match=words) as caught:
+        read_request(json.dumps({**START, **change}).encode(), HARNESS)
+    assert caught.value.request == (0 if "id" in change else 1)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"[1]",
+        b'{"id": 1, "id": 2, "do": "probe"}',
+        b'{"id": NaN, "do": "probe"}',
+        b"[" * 60000,
+        b"\xff\xfe",
+        b'{"id": 1, "do": "probe"' + b" " * 70000 + b"}",
+    ],
+    ids=["empty", "list", "twice", "NaN", "deep", "not UTF-8", "long"],
+)
+def test_what_is_no_strict_json_object_is_refused(raw: bytes) -> None:
+    with pytest.raises(RefusedError) as caught:
+        read_request(raw, HARNESS)
+    assert caught.value.request == 0
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(START)), JSON))
+def test_no_request_ends_in_anything_but_a_refusal(change: dict[str, object]) -> None:
+    try:
+        read_request(json.dumps({**START, **change}).encode(), HARNESS)
+    except RefusedError:
+        return
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        pytest.param({"colour": 1}, "must be an object of", id="unknown"),
+        pytest.param({"client_fd": 3, "isolation": "most"}, "isolation is 'most'", id="level"),
+        pytest.param({}, "either children or client_fd", id="nobody to serve"),
+        pytest.param({"client_fd": 3, "uid_range": [0, 5]}, "must start above 0", id="root"),
+        pytest.param({"children": {"harness": {"argv": [], "env": {}}}}, "supervisor", id="one"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(told: dict[str, object], words: str) -> None:
+    base = {"state": "/x", "stage_root": "/x/stages", "slots": {}}
+    with pytest.raises(BadSettingsError, match=words):
+        read_settings(json.dumps({**base, **told}).encode())
+
+
+def test_a_private_folder_is_spared_with_everything_on_the_way_to_it(tmp_path: Path) -> None:
+    for name in ("a/secret", "a/open", "b"):
+        (tmp_path / name).mkdir(parents=True)
+    kept = spared(str(tmp_path), [str(tmp_path / "a/secret")])
+    assert kept == [str(tmp_path / "a/open"), str(tmp_path / "b")]
+    assert spared(str(tmp_path), ["/nonesuch"]) == [str(tmp_path)]
+    assert spared(str(tmp_path / "b"), [str(tmp_path)]) == []
+
+
+def _run_filter(code: bytes, nr: int, arch: int, *arguments: int) -> int:
+    """Interpret a classic BPF program over struct seccomp_data."""
+    words = struct.pack("<IIQ6Q", nr, arch, 0, *arguments, *([0] * (6 - len(arguments))))
+    steps = [struct.unpack_from("<HBBI", code, at) for at in range(0, len(code), 8)]
+    at = accumulator = 0
+    while True:
+        op, hit, miss, value = steps[at]
+        at += 1
+        if op == 0x20:
+            accumulator = struct.unpack_from("<I", words, value)[0]
+        elif op == 0x06:
+            return int(value)
+        else:
+            compare = {0x15: accumulator == value, 0x35: accumulator >= value}
+            at += hit if compare.get(op, bool(accumulator & value)) else miss
+
+
+ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+
+
+@pytest.mark.parametrize("machine", sorted(NUMBERS))
+def test_the_filter_refuses_what_the_design_says_on_every_architecture(machine: str) -> None:
+    arch = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}[machine]
+    code = program(machine, network=False, sysv=False)
+
+    def asked(name: str, *arguments: int) -> int:
+        return _run_filter(code, NUMBERS[machine][name], arch, *arguments)
+
+    assert _run_filter(code, 1, arch ^ 1) == KILL
+    assert asked("socket", 1) == ALLOW
+    assert asked("socket", 2) == asked("socket", 40) == ERRNO | 97
+    assert asked("clone", 0x11) == ALLOW
+    assert asked("clone", 0x10000000) == asked("unshare") == asked("mount") == ERRNO | 1
+    assert asked("keyctl") == asked("shmget") == ERRNO | 38
+    assert asked("fchmod", 5, 0o755) == ALLOW
+    assert asked("fchmod", 5, 0o4755) == asked("fchmodat", 5, 0, 0o2755) == ERRNO | 1
+    assert asked("sched_setscheduler", 0) == asked("setpriority", 0, 0) == ALLOW
+    assert asked("sched_setscheduler", 7) == asked("setpriority", 2, 0) == ERRNO | 1
+    assert asked("setpriority", 0, 7) == asked("ioprio_set", 1, 7) == ERRNO | 1
+    assert asked("ioprio_set", 1, 0) == ALLOW
+    with_all = program(machine, network=True, sysv=True)
+    assert _run_filter(with_all, NUMBERS[machine]["socket"], arch, 2) == ALLOW
+    assert _run_filter(with_all, NUMBERS[machine]["shmget"], arch) == ALLOW
+    if machine == "x86_64":
+        assert _run_filter(code, 0x40000000 | 41, arch) == KILL
+
+
+def test_this_machine_has_a_filter() -> None:
+    assert platform.machine() in NUMBERS
+
+
+def test_a_deep_and_closed_tree_is_removed_and_nothing_outside_it(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("4711")
+    top = tmp_path / "top"
+    top.mkdir()
+    (top / "link").symlink_to(tmp_path)
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("d" * 50, dir_fd=here)
+        deeper = os.open("d" * 50, os.O_RDONLY, dir_fd=here)
+        os.symlink("/etc/passwd", "l", dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.fchmod(here, 0)
+    os.close(here)
+    with opened(top) as fd:
+        assert tree.empty(fd) == 4001
+    assert list(top.iterdir()) == []
+    assert canary.read_text() == "4711"
+
+
+def test_removing_is_never_led_outside_by_a_swapped_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "canary").write_text("4711")
+    top = tmp_path / "top"
+    top.mkdir()
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for act in (
+                (top / "x").mkdir,
+                lambda: (top / "x").rename(top / "y"),
+                lambda: (top / "x").symlink_to(outside),
+                (top / "x").unlink,
+            ):
+                try:
+                    act()
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    for _ in range(100):
+        with opened(top) as fd:
+            tree.empty(fd)
+    stop.set()
+    thread.join()
+    assert (outside / "canary").read_text() == "4711"
+
+
+def _collected(work: Path, into: Path, paths: list[str], **limits: int) -> dict[str, object]:
+    order = collector.Order(
+        paths=paths,
+        owner=os.getuid(),
+        **{"entries": 100, "levels": 32, "total_bytes": 1 << 20, **limits},
+    )
+    report = os.memfd_create("report")
+    with opened(work) as source, opened(into) as target:
+        collector.collect(order, [source, target, report], lambda _: None)
+    with os.fdopen(report, "rb") as file:
+        file.seek(0)
+        told: dict[str, object] = json.loads(file.read())
+        return told
+
+
+def test_a_collector_is_never_led_to_foreign_bytes_by_a_renamer(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "out").mkdir(parents=True)
+    (tmp_path / "secret").write_text("foreign")
+    stop = threading.Event()
+
+    def swap() -> None:
+        good, bad, name = work / "good", work / "bad", work / "out/a"
+        while not stop.is_set():
+            good.write_text("own")
+            good.rename(name)
+            bad.symlink_to(tmp_path / "secret")
+            bad.rename(name)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    own = hashlib.sha256(b"own").hexdigest()
+    kept = 0
+    for number in range(1000):
+        into = tmp_path / f"into{number}"
+        into.mkdir()
+        told = _collected(work, into, ["out"])
+        for one in told["files"]:  # type: ignore[attr-defined]
+            assert one["sha256"] in {own, hashlib.sha256(b"").hexdigest()}
+            kept += 1
+    stop.set()
+    thread.join()
+    assert kept
+
+
+def test_limits_of_a_collection_hold_to_the_entry(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "out/d").mkdir(parents=True)
+    (work / "out/d/f").write_text("12345")
+    cases = (("out/", {"entries": 2}), ("out", {"entries": 3}), ("out/", {"levels": 2}))
+    for number, (path, limits) in enumerate(cases):
+        for less, good in ((0, True), (1, False)):
+            into = tmp_path / f"into{number}{less}"
+            into.mkdir()
+            tight = {name: value - less for name, value in limits.items()}
+            told = _collected(work, into, [path], **tight)
+            assert (told["problems"] == []) is good, (path, tight, told)
+            assert bool(list(into.iterdir())) is good
+
+
+def test_the_whole_work_folder_is_collected_by_its_names(tmp_path: Path) -> None:
+    work, into = tmp_path / "work", tmp_path / "into"
+    (work / "a").mkdir(parents=True)
+    into.mkdir()
+    (work / "a/b").write_text("1")
+    (work / "c").write_text("2")
+    told = _collected(work, into, ["."])
+    assert [one["path"] for one in told["files"]] == ["a/b", "c"]  # type: ignore[attr-defined]
+
+
+def test_odd_names_are_shown_as_ascii() -> None:
+    assert collector.escaped(os.fsdecode(b"a\xff\x1b[31m\n\\")) == r"a\xff\x1b[31m\x0a\x5c"
+
+
+def test_weighing_counts_an_inode_once_and_stops_at_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1" * 100_000)
+    os.link(tmp_path / "a", tmp_path / "b")
+    with opened(tmp_path) as fd:
+        assert 100_000 <= weigh(fd, 1 << 30) < 150_000
+        with pytest.raises(OverError):
+            weigh(fd, 90_000)
+
+
+def test_a_task_waits_for_descriptors_deadlines_and_gates() -> None:
+    loop, said = Loop(), []
+    read, write = os.pipe()
+    gate = Gate(loop, is_open=False)
+
+    def reader() -> Step[None]:
+        ready = yield Until((read,))
+        said.append(("read", ready == {read}))
+        gate.open()
+
+    def sleeper() -> Step[None]:
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            yield Until((), end)
+        os.write(write, b"x")
+
+    def waiter() -> Step[None]:
+        said.append(("late", (yield from gate.passed(time.monotonic() + 0.01))))
+        said.append(("open", (yield from gate.passed())))
+        loop.stopping = True
+
+    for steps in (reader(), sleeper(), waiter()):
+        loop.start(steps)
+    loop.run()
+    os.close(read)
+    os.close(write)
+    assert said == [("late", False), ("read", True), ("open", True)]

@@ -1,0 +1,86 @@
+"""What a stage holds in memory: Kit manifest, Limits; isolation, finding 9 and row 11.
+
+The summed resident memory of its processes, and what they keep beside it in objects that no
+process has to map: files in /dev/shm and SysV segments. At level none neither can be made.
+"""
+
+import os
+from typing import Final
+
+from . import scan
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_SECTOR: Final = 512
+_SHM: Final = "/dev/shm"  # noqa: S108 - looked at
+_MOST_FILES: Final = 1024
+
+
+def shared_bytes(uid: int) -> int:
+    """Return what a uid's files at the top of /dev/shm and its SysV segments take up, bytes."""
+    total = 0
+    try:
+        with os.scandir(_SHM) as listing:
+            for count, entry in enumerate(listing):
+                found = entry.stat(follow_symlinks=False)
+                total += found.st_blocks * _SECTOR if found.st_uid == uid else 0
+                if count >= _MOST_FILES:
+                    break
+    except OSError:
+        pass
+    return total + scan.segment_bytes(uid)
+
+
+class Memory:
+    """The summed resident memory of a stage's processes, by kept statm descriptors."""
+
+    def __init__(self, uid: int | None, main: int, spawner: int) -> None:
+        """Sample a uid's processes; at level none, uid None, the tree below `main`."""
+        self._uid, self._main, self._spawner = uid, main, spawner
+        self._statm: dict[int, int] = {}
+        self._once_below: set[int] = set()
+
+    def held_bytes(self) -> int:
+        """Return what the stage holds now, bytes: resident memory, and shared objects beside it."""
+        members = self._of_uid() if self._uid is not None else self._of_tree()
+        for pid in self._statm.keys() - members:
+            os.close(self._statm.pop(pid))
+        resident = sum(self._rss(pid) for pid in members)
+        shared = 0 if self._uid is None else shared_bytes(self._uid)
+        if shared:  # what of it is mapped stands in the resident memory already
+            shared = max(0, shared - sum(scan.resident_shared(pid) for pid in members))
+        return resident + shared
+
+    def _of_uid(self) -> set[int]:
+        """Return the processes of the uid; the owner of /proc/<pid> is the effective uid."""
+        found = set()
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                try:
+                    if os.stat(f"/proc/{name}").st_uid == self._uid:
+                        found.add(int(name))
+                except FileNotFoundError:
+                    continue
+        return found
+
+    def _of_tree(self) -> set[int]:
+        """Return the tree below main, what was once seen in it, and its session's orphans."""
+        table = scan.all_seen()
+        orphans = {
+            one.pid
+            for one in table.values()
+            if one.parent == self._spawner
+            and (one.pid in self._once_below or one.session == self._main)
+        }
+        found: set[int] = set()
+        for root in (self._main, *orphans):
+            found |= scan.below(root, table)
+        self._once_below |= found
+        return found
+
+    def _rss(self, pid: int) -> int:
+        try:
+            if pid not in self._statm:
+                self._statm[pid] = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+            return int(os.pread(self._statm[pid], 256, 0).split()[1]) * _PAGE
+        except (OSError, IndexError):
+            return 0
