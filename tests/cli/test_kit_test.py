@@ -29,7 +29,6 @@ def tried(kit: Path, *args: str) -> tuple[int, dict[str, object]]:
         pytest.param("01-broken", "invalid", id="does not compile"),
         pytest.param("02-wrong-edge", "invalid", id="wrong at the edge"),
         pytest.param("08-comment-only", "not_better", id="the same bytes"),
-        pytest.param("10-loop-order", "promoted", id="a true gain"),
     ],
 )
 def test_a_known_candidate_gets_the_verdict_that_its_author_expects(

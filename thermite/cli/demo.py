@@ -43,7 +43,7 @@ def command(output: Output, folder: Path) -> None:
 
 def summary(steps: Steps, audit: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Return the demo's result as plain values; seconds: what it took."""
-    assignment = steps.assignment
+    assignment, state = steps.assignment, steps.follower.state
     verdicts = {row.name: row.verdict for row in report.rows(assignment)}
     # Warnings stand in the same list, and a live rig's tail is one.
     findings = sum(one["severity"] == "finding" for one in audit.get("findings", []))
@@ -57,7 +57,9 @@ def summary(steps: Steps, audit: dict[str, Any], seconds: float) -> dict[str, An
         "gain": assignment.gain,
         "interval": assignment.interval,
         "audit": {"findings": findings},
-        "isolation": report.isolation_sentence(steps.follower.state),
+        "isolation": report.isolation_sentence(state),
+        "features": [] if state.isolation is None else state.isolation.features,
+        "rig": None if state.selftest is None else state.selftest.grade,
         "ledger": str(steps.ledger),
         "seconds": round(seconds, 1),
     }

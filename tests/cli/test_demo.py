@@ -1,0 +1,94 @@
+"""`thermite demo` as a newcomer runs it: the whole job, for real."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+FAILING = {
+    "01-broken": {"invalid"},
+    "02-wrong-edge": {"invalid"},
+    "03-forges": {"invalid"},
+    "04-escapes": {"not_better", "regressed", "crash_candidate"},
+    "05-hangs": {"crash_candidate"},
+    "06-lingers": {"not_better", "regressed"},
+    "07-slower": {"not_better", "regressed"},
+    "08-comment-only": {"not_better"},
+    "09-moved-code": {"not_better", "regressed"},
+}
+GAINS = {"10-loop-order", "11-blocked"}
+
+
+def demo(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "thermite", "demo", *args]
+    root = Path(__file__).parents[2]
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": str(root)}
+    return subprocess.run(
+        argv, capture_output=True, text=True, cwd=cwd, env=env, timeout=590, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("demo")
+    ran = demo("--json", cwd=folder)
+    told: dict[str, Any] = json.loads(ran.stdout)
+    assert ran.returncode == (0 if told["ok"] else 1), ran.stderr
+    return folder / "thermite-demo", told
+
+
+def test_what_must_fail_fails_and_true_gains_win(done: tuple[Path, dict[str, Any]]) -> None:
+    _, told = done
+    verdicts = told["verdicts"]
+    assert set(verdicts) == {*FAILING, *GAINS}
+    for name, allowed in FAILING.items():
+        assert verdicts[name] in allowed, name
+    # A rig whose runs can't be kept from other work may be unable to tell; it never tells a lie.
+    is_calm = told["rig"] != "noisy" or "realtime" in told["features"]
+    for name in GAINS:
+        unsure = set() if is_calm else {"not_better", "not_confirmed"}
+        assert verdicts[name] in {"promoted", *unsure}, name
+
+
+def test_its_ledger_audits_clean_and_names_its_champion(done: tuple[Path, dict[str, Any]]) -> None:
+    folder, told = done
+    assert told["audit"]["findings"] == 0
+    assert Path(told["ledger"]) == folder / "rig/ledger.db"
+    if "promoted" in told["verdicts"].values():
+        assert len(told["champion"]) == 40
+        assert told["gain"] > 0.2
+        assert told["interval"][0] < told["gain"] < told["interval"][1]
+
+
+def test_an_earlier_demo_is_replaced_and_nobody_elses_folder(
+    done: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    folder, _ = done
+    assert (folder / ".thermite-demo.json").exists()
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    refused = demo(str(mine), cwd=tmp_path)
+    assert refused.returncode == 5
+    assert "is not empty and no earlier demo" in refused.stderr
+    assert (mine / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_demo_that_still_runs_is_not_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    sleeper = subprocess.Popen(["sleep", "60"])
+    try:
+        started = psutil.Process(sleeper.pid).create_time()
+        mark = json.dumps({"pid": sleeper.pid, "started": started})
+        (folder / ".thermite-demo.json").write_text(mark)
+        refused = demo(str(folder), cwd=tmp_path)
+        assert refused.returncode == 5
+        assert "is still running" in refused.stderr
+    finally:
+        sleeper.kill()
+        sleeper.wait()
