@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_operator import Desk
-from tests.cli.test_operator import desk as desk  # noqa: PLC0414 - a fixture, had from there
+from tests.cli.operator_desk import Desk
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden/ledger"

@@ -4,72 +4,18 @@ import contextlib
 import json
 import os
 import pty
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.control.desk import CONTRACT, Rig, kit_files, make_repo, make_rig, write
+from tests.cli.operator_desk import ROOT, Desk
 from thermite.command.keyring import PublicKey
 from thermite.control.key_files import read_key
 from thermite.schema.command import TrustBody
-
-ROOT = Path(__file__).parents[2]
-
-
-class Desk:
-    """A folder with control, a rig, a project and a kit; commands run in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.rig: Rig = make_rig(folder / "rig")
-        write(folder / "project", {"contract.json": json.dumps(CONTRACT)})
-        make_repo(folder / "project", {"main.c": "int main(void) { return 0; }\n"})
-        write(folder / "kit", kit_files())
-
-    def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "thermite", *args],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(ROOT),
-                "THERMITE_DATA": str(self.folder / "control"),
-            },
-            check=False,
-            timeout=300,
-        )
-        assert "Traceback" not in done.stderr
-        return done
-
-    def told(self, *args: str, code: int = 0) -> dict[str, Any]:
-        done = self.run(*args, "--json")
-        assert done.returncode == code, done.stderr
-        assert done.stderr == ""
-        document: dict[str, Any] = json.loads(done.stdout)
-        return document
-
-    def assign(self, *args: str, code: int = 0) -> dict[str, Any]:
-        return self.told(
-            "assign", "project/contract.json", "--kit", "kit", "--rig", "bench", *args, code=code
-        )
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    made = Desk(tmp_path)
-    made.told("keygen", "--no-passphrase")
-    fingerprint = made.rig.key.public.fingerprint
-    made.told("rig", "add", "bench", "--inbox", "rig/inbox", "--fingerprint", fingerprint)
-    return made
 
 
 def answering(desk: Desk, answer: Callable[[bytes], object]) -> threading.Thread:

@@ -2,9 +2,12 @@
 
 `settings.toml` has one table for each, `[mcp.<name>]`: an HTTP server with `url` and, in
 `headers`, the *names* of secrets that the rig keeps; one that a rig starts itself has none.
+The file is a person's as much as ours, so it is edited by its lines and never written anew:
+an edit whose result does not read as it should is refused.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Sequence
 from typing import Final
@@ -12,13 +15,23 @@ from typing import Final
 import msgspec
 
 from thermite.control.home import ControlHome
-from thermite.errors import KitError, UsageError
+from thermite.control.private_file import replace
+from thermite.control.toml_text import table
+from thermite.errors import KitError, NotFoundError, UsageError
 from thermite.schema.command import McpProvider, Providers
 from thermite.schema.contract import McpServer
+from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
 
 MOST_BYTES: Final = 1 << 18
 """Most bytes of a settings file, as for rig.toml."""
+MOST_URL: Final = 2000
+"""Longest address, characters: what browsers and proxies agree on."""
+
+_SERVER: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
+_ADDRESS: Final = re.compile(r"https?://[^\s/@]+(?:/[^\s@]*)?", re.ASCII)
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
+"""A header's name (RFC 9110, 5.6.2, token)."""
 
 
 class McpSetting(Strict):
@@ -40,10 +53,7 @@ def read_settings(home: ControlHome) -> Settings:
     Raises:
         UsageError: not TOML, an unknown key (with the nearest name), or a wrong value.
     """
-    try:
-        raw = home.settings.read_bytes()
-    except FileNotFoundError:
-        return Settings()
+    raw = _bytes(home)
     if len(raw) > MOST_BYTES:
         raise UsageError(
             f"{home.settings} has more than {MOST_BYTES} bytes: it is no settings file"
@@ -60,6 +70,103 @@ def read_settings(home: ControlHome) -> Settings:
         return msgspec.convert(found, Settings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{home.settings}: {error}") from None
+
+
+def add_server(home: ControlHome, name: str, server: McpSetting) -> None:
+    """Add an MCP server to the settings; what stands in the file stays as it is.
+
+    Raises:
+        UsageError: a name, address or header that is none, or a name that is taken.
+    """
+    _check_server(name, server)
+    known = read_settings(home)
+    if name in known.mcp:
+        raise UsageError(
+            f"Settings has an MCP server {name}: take it out first with thermite settings mcp"
+            f" remove {name}"
+        )
+    text = _bytes(home).decode()
+    parts = [text.rstrip("\n") + "\n"] if text.strip() else []
+    parts.append(table(("mcp", name), {"url": server.url}))
+    if server.headers:
+        parts.append(table(("mcp", name, "headers"), server.headers))
+    _put(home, name, "\n".join(parts), known.mcp | {name: server})
+
+
+def remove_server(home: ControlHome, name: str) -> None:
+    """Take an MCP server out of the settings, by its lines.
+
+    Raises:
+        NotFoundError: there is none of that name.
+        UsageError: it stands there in a form that is not taken out by lines.
+    """
+    known = read_settings(home)
+    if name not in known.mcp:
+        there = f"it has {', '.join(known.mcp)}" if known.mcp else "it has none"
+        raise NotFoundError(f"Settings has no MCP server {name!a}: {there}")
+    kept, ours = [], False
+    for line in _bytes(home).decode().splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            ours = _is_table_of(line, name)
+        if not ours:
+            kept.append(line)
+    left = {other: server for other, server in known.mcp.items() if other != name}
+    _put(home, name, "".join(kept), left)
+
+
+def _bytes(home: ControlHome) -> bytes:
+    """Return the settings file's bytes, at most one more than may be; none for no file."""
+    try:
+        with home.settings.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+
+
+def _check_server(name: str, server: McpSetting) -> None:
+    if not _SERVER.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!a} is no name for an MCP server: use a-z, 0-9 and dash, at most 64"
+        )
+    url = server.url
+    if url is not None and (not _ADDRESS.fullmatch(url) or len(url) > MOST_URL):
+        raise UsageError(
+            f"{url[:80]!a} is no address of an MCP server: give http:// or https:// without a user"
+            " or password; a header names the secret that the rig keeps"
+        )
+    if server.headers and url is None:
+        raise UsageError("headers are for a server with an address: give --url too")
+    for header, secret in server.headers.items():
+        if not _HEADER.fullmatch(header) or not is_name(secret):
+            raise UsageError(
+                f"{header[:80]!a} = {secret[:80]!a} is no header with the name of a secret: the"
+                " rig keeps the secret itself"
+            )
+
+
+def _is_table_of(line: str, name: str) -> bool:
+    """Return whether a line begins a table of one MCP server."""
+    try:
+        begun = tomllib.loads(line)
+    except tomllib.TOMLDecodeError:
+        return False
+    servers = begun.get("mcp")
+    return isinstance(servers, dict) and list(servers) == [name]
+
+
+def _put(home: ControlHome, name: str, text: str, wanted: dict[str, McpSetting]) -> None:
+    """Replace the file by a text that must read as wanted."""
+    try:
+        reads = msgspec.convert(tomllib.loads(text), Settings).mcp
+    except (ValueError, msgspec.ValidationError):
+        reads = None
+    if reads != wanted:
+        raise UsageError(
+            f"{home.settings} has mcp in a form that is not edited by lines: write or take out"
+            f" [mcp.{name}] by hand"
+        )
+    home.make()
+    replace(home.settings, text.encode())
 
 
 def check_servers(settings: Settings, servers: Sequence[McpServer]) -> None:

@@ -1,0 +1,86 @@
+"""`thermite settings`: what control knows of the world, so far MCP servers."""
+
+import click
+import msgspec
+
+from thermite.cli.control_side import with_home
+from thermite.cli.noun import NounGroup
+from thermite.cli.output import Output, visible, with_output
+from thermite.control.home import ControlHome
+from thermite.control.settings import McpSetting, add_server, read_settings, remove_server
+from thermite.errors import UsageError
+
+
+@click.group("settings", epilog="Example: thermite settings mcp list")
+def command() -> None:
+    """Control's settings."""
+
+
+@command.group("mcp", cls=NounGroup, epilog="Example: thermite settings mcp list")
+def mcp() -> None:
+    """MCP servers that kits may name for their campaigns' agents."""
+
+
+@mcp.command("list", epilog="Example: thermite settings mcp list --json")
+@with_home
+@with_output
+def list_servers(output: Output, *, home: ControlHome) -> None:
+    """List the MCP servers by name, with their addresses."""
+    servers = read_settings(home).mcp
+    rows = [{"name": name, **msgspec.to_builtins(one)} for name, one in servers.items()]
+    output.document({"mcp": rows})
+    for name, one in servers.items():
+        output.result(visible(f"{name}  {_shown(one)}"))
+    if not servers:
+        output.result("no MCP server is known: add one with thermite settings mcp add NAME")
+
+
+@mcp.command(
+    "add",
+    epilog="Example: thermite settings mcp add gbrain --url https://mcp.example.org"
+    " --header Authorization=gbrain-token",
+)
+@click.argument("name")
+@click.option("--url", help="Its address; without one a rig starts the server itself.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="HEADER=SECRET",
+    help="A header, and the name of the rig's secret that it carries.",
+)
+@with_home
+@with_output
+def add(
+    output: Output, *, home: ControlHome, name: str, url: str | None, headers: tuple[str, ...]
+) -> None:
+    """Add the MCP server NAME, as kits name it."""
+    server = McpSetting(url=url, headers=dict(map(_header, headers)))
+    add_server(home, name, server)
+    output.document({"name": name, **msgspec.to_builtins(server)})
+    output.result(f"added MCP server {name}: {_shown(server)}")
+
+
+@mcp.command("remove", epilog="Example: thermite settings mcp remove gbrain")
+@click.argument("name")
+@with_home
+@with_output
+def remove(output: Output, *, home: ControlHome, name: str) -> None:
+    """Take the MCP server NAME out; a kit that names it is then not signed."""
+    remove_server(home, name)
+    output.document({"name": name})
+    output.result(f"removed MCP server {name}")
+
+
+def _header(given: str) -> tuple[str, str]:
+    header, separator, secret = given.partition("=")
+    if not separator:
+        raise UsageError(f"--header {given[:80]!a} has no =: write HEADER=SECRET")
+    return header, secret
+
+
+def _shown(server: McpSetting) -> str:
+    if server.url is None:
+        return "started by each rig"
+    headers = ", ".join(f"{header} from secret {s}" for header, s in server.headers.items())
+    return server.url + (f" with {headers}" if headers else "")
