@@ -52,7 +52,7 @@ class Writer:
     def __init__(
         self, path: Path, standing: Standing, rig_key: SigningKey, now: Callable[[], str]
     ) -> None:
-        self._connection = tables.writer(path)
+        self._connection, self._folder = tables.writer(path), path.parent
         self._rig_key, self._now = rig_key, now
         self.standing = standing
         self.size, self.head = standing.tree.size, standing.head
@@ -213,7 +213,10 @@ class Writer:
         if code & _CODE_MASK == sqlite3.SQLITE_BUSY:
             return LedgerError("another program holds the ledger for writing: end it")
         self.problem = f"{error} ({getattr(error, 'sqlite_errorname', 'no code')})"
-        return LedgerUnavailableError(f"ledger unavailable: {self.problem}; nothing was promised")
+        remedy = "make room" if code & _CODE_MASK == sqlite3.SQLITE_FULL else "look after the disk"
+        return LedgerUnavailableError(
+            f"ledger unavailable: {self.problem}; nothing was promised: {remedy} in {self._folder}"
+        )
 
     def _go_back(self, *, begun: bool) -> None:
         """Forget what is not durable; when that is not known, accept nothing any more."""
