@@ -95,7 +95,9 @@ def robust_sd(ds: Sequence[float]) -> float | None:
 def _measured(job: Job, desk: Desk, p: RuleParameters) -> _Seen:
     made = arm_build(job, desk, "champion", job.candidate)
     if made.stored.failure is not None:
-        raise InfrastructureError(f"{job.candidate.commit}: {made.stored.reason}")
+        raise InfrastructureError(
+            f"the selftest could not build {job.candidate.commit}: {made.stored.reason}"
+        )
     builds: dict[Arm, StoredBuild] = {"champion": made.stored, "candidate": made.stored}
     identity = Identity(attempt=None, tries=job.tries)
     with open_bench(desk, identity, p.metrics, p.judging.settle_ms, builds) as bench:
