@@ -8,7 +8,7 @@ append, before or after it is durable, as kill -9 would.
 import base64
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -106,9 +106,13 @@ class Home:
 
 
 class CutBook(Book):
-    """A book whose process dies at its n-th append, before or after the commit."""
+    """A book whose process dies at its n-th append, before or after the commit.
+
+    committed: called with what has just become durable.
+    """
 
     appends = 0
+    committed: Callable[[Sequence[Draft]], None] | None = None
     die_at: int | None = None
     after_commit = False
 
@@ -120,6 +124,8 @@ class CutBook(Book):
                 self._closed = True
                 raise KilledError("killed before the commit")
             seqs = super().append(*drafts)
+            if self.committed is not None:
+                self.committed(drafts)
             if dies:
                 self._closed = True
                 raise KilledError("killed after the commit")

@@ -1,5 +1,6 @@
 """Whole campaigns on a simulated rig, with a real ledger and real git."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
+from thermite.harness.book import Draft
+from thermite.schema.event import AttemptStarted
 
 BASE = {"ms": 40}
 CANDIDATES: dict[str, dict[str, Any]] = {
@@ -75,6 +78,23 @@ def test_a_kit_that_is_gone_ends_the_campaign_in_words(tmp_path: Path) -> None:
     life = Life(home)
     assert life.run()
     assert str(life.assignment.end_reason).startswith("infrastructure: ")
+
+
+def test_a_project_that_is_lost_while_a_lane_works_ends_the_campaign_in_words(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path, BASE, CANDIDATES)
+    life = Life(home)
+
+    def lose(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(d.data, AttemptStarted) and d.data.attempt == 2 for d in drafts):
+            home.rig.project_repo("p").rename(tmp_path / "elsewhere")
+
+    life.book.committed = lose
+    assert life.run()
+    assert life.assignment.status == "ended"
+    assert str(life.assignment.end_reason).startswith("infrastructure: ")
+    assert [a.result for a in life.assignment.attempts.values()] == ["invalid", "error"]
 
 
 SHORT = {name: CANDIDATES[name] for name in ("a-wrong", "e-fast", "d-same")}

@@ -81,6 +81,7 @@ class Campaign:
         fatal: Callable[[BaseException], None],
     ) -> None:
         self.bench, self.id, self.stopping, self.fatal = bench, assignment, stopping, fatal
+        self._failure: str | None = None
 
     @property
     def assignment(self) -> Assignment:
@@ -109,7 +110,8 @@ class Campaign:
         if not self.stopping.is_set():
             self._close_holds()
             self._measure_again(turn)
-        return hill_climb.end_reason(self.assignment) or "nothing left to propose"
+        ended = hill_climb.end_reason(self.assignment) or "nothing left to propose"
+        return self._failure or ended
 
     def _must_stop(self) -> bool:
         return self.stopping.is_set() or self.assignment.stop_wanted == "now"
@@ -141,11 +143,11 @@ class Campaign:
         return backend_for(self.assignment, turn.project, command)
 
     def _guarded(self, lane: Lane) -> None:
-        """Run a lane; what can't be its fault ends the process."""
+        """Run a lane; a failure of the rig ends the campaign, a fault of ours the process."""
         try:
             lane.run()
         except InfrastructureError as error:
-            self._append(e.AssignmentPaused(by=f"infrastructure: {error}"))
+            self._failure = f"infrastructure: {error}"
         except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
             self.fatal(error)
 

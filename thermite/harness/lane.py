@@ -13,6 +13,7 @@ from typing import Final
 from thermite.agent.brief import brief
 from thermite.campaign import hill_climb
 from thermite.campaign.state import Assignment, Attempt
+from thermite.errors import InfrastructureError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.candidate import Candidate, Refused
@@ -24,6 +25,8 @@ from thermite.schema.job import Held
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import VerdictKind
 
+MOST_REASON: Final = 2000
+"""Characters of a reason that is kept (Kit manifest, Outcomes: a run's)."""
 PAUSE_S: Final = 1.0
 """How often a waiting lane looks again without being told (our figure)."""
 
@@ -77,14 +80,23 @@ class Lane:
         self._append(*payloads, e.AttemptEnded(attempt=number, result="killed"))
 
     def _attempt(self) -> bool:
-        """Start an attempt and submit what came of it; False when the backend has nothing."""
+        """Start an attempt and submit what came of it; False when the backend has nothing.
+
+        Raises:
+            InfrastructureError: the rig could not make the candidate; the attempt has ended.
+        """
         proposal = self.backend.next_proposal(self.assignment)
         if proposal is None:
             return False
         number = self._start(proposal)
         base = self.assignment.attempts[number].started.base
         begun = clock.mono_ns()
-        work = self.backend.work(self.assignment, number, base, proposal)
+        try:
+            work = self.backend.work(self.assignment, number, base, proposal)
+        except InfrastructureError as error:
+            failed = _finished(number, "error", str(error)[:MOST_REASON])
+            self._append(failed, e.AttemptEnded(attempt=number, result="error"))
+            raise
         self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
         return True
 
