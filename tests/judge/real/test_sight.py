@@ -147,13 +147,8 @@ def users() -> Iterator[Workshop]:
         place = Path(name)
         place.chmod(0o711)
         with spawner(
-            place / "rig",
-            isolation="users",
-            run_dir=place / "run",
-            within=ns.prefix,
-            keep_fds=ns.fds,
+            place / "rig", isolation="users", run_dir=place / "run", within=ns.prefix
         ) as rig:
-            ns.started()
             yield furnish(place, rig)
 
 
