@@ -27,6 +27,10 @@ BLOCK_SLOTS: Final = ("run", "check", "interactor")
 """Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
 
 
+_QUIET_S: Final = 0.003
+"""A stage asked for sooner than this forks for itself: making it ahead would only delay it."""
+
+
 @dataclass
 class Live:
     """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze.
@@ -174,8 +178,16 @@ class Ground:
         return None if self.late_killer is None else self.late_killer.pid
 
     def make_ahead(self) -> Step[None]:
-        """Make what the next stage will need, after the last one has been answered."""
-        yield Until((), time.monotonic())
+        """Make what the next stage will need, once nothing has been asked for a while.
+
+        Never beside a stage: its end asks again.
+        """
+        while True:
+            yield Until((), time.monotonic() + _QUIET_S)
+            if any(self.lives()):
+                return
+            if not any(slot.busy for slot in self.slots.values()):
+                break
         if self._stage_ahead is None:
             self._stage_ahead = self._fork_stage(network=False)
         if self._killer_ahead is None and self.level.reaper is not None:
