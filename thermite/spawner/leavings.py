@@ -12,6 +12,7 @@ import ctypes
 import os
 import stat
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -22,10 +23,12 @@ from .loop import Step
 from .tree import empty, open_folder
 from .vocabulary import RefusedError
 
-_TOPS: Final = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var", "/dev")  # noqa: S108 - looked at
-_MOST_FOLDERS: Final = 5000
-_MOST_LEVELS: Final = 12
+_TOPS: Final = {"/tmp": 12, "/var/tmp": 12, "/dev/shm": 12, "/run": 4, "/var": 3, "/dev": 2}  # noqa: S108 - looked at
+"""Where shared folders are looked for, and how many levels down."""
+_MOST_FOLDERS: Final = 10_000
 _SWEEP_S: Final = 60.0
+_WHOLE: Final = "whole"
+_GAP: Final = "leftovers"
 _IPC_RMID: Final = 0
 _SYSV: Final = {"shm": "shmid", "sem": "semid", "msg": "msqid"}
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
@@ -51,8 +54,10 @@ def sweep_leavings(ground: Ground, slot: Slot) -> Step[int]:
     problem = trouble(one)
     if not in_time or problem is not None:
         raise RefusedError(f"isolation: what {slot.word} left could not be swept: {problem}")
-    count, *folders = one.said.decode("utf-8", "surrogateescape").split("\0")
+    count, whole, *folders = one.said.decode("utf-8", "surrogateescape").split("\0")
     ground.shared.note(folders, looked_around=around)
+    if whole != _WHOLE and _GAP not in ground.level.gaps:
+        ground.level.gaps.append(_GAP)  # more folders than can be looked into at every stage
     return int(count)
 
 
@@ -65,23 +70,24 @@ def _sweep(
     """
     gone = sum(_remove_segment(kind, number) for kind, number in _segments(uid))
     folders: list[str] = []
-    tops = [os.path.realpath(top) for top in _TOPS] if moved is None else moved
-    for path, owned in _shared(uid, tops, _MOST_LEVELS if moved is None else 1):
+    around = {os.path.realpath(top): levels for top, levels in _TOPS.items()}
+    queue = deque(around.items() if moved is None else ((path, 1) for path in moved))
+    for path, owned in _shared(uid, queue):
         gone += _remove_owned(path, owned)
         folders.append(path)
-    text = "\0".join([str(gone), *folders])
+    text = "\0".join([str(gone), "more" if queue else _WHOLE, *folders])
     say(text.encode("utf-8", "surrogateescape"))
 
 
-def _shared(uid: int, tops: Sequence[str], most_levels: int) -> Iterator[tuple[str, list[str]]]:
+def _shared(uid: int, queue: deque[tuple[str, int]]) -> Iterator[tuple[str, list[str]]]:
     """Return folders of others in which this process may write, with the names it owns there.
 
-    At most so many levels below the tops; its own folders are names, and not gone into.
+    queue: folders and how many levels to go down from each; the upper ones come first, and
+    what could not be looked into is left in it. Its own folders are names, not gone into.
     """
-    stack = [(top, 0) for top in tops]
     seen: set[tuple[int, int]] = set()
-    while stack and len(seen) < _MOST_FOLDERS:
-        path, level = stack.pop()
+    while queue and len(seen) < _MOST_FOLDERS:
+        path, levels = queue.popleft()
         try:
             found = os.lstat(path)
             if (found.st_dev, found.st_ino) in seen or not os.access(path, os.R_OK | os.X_OK):
@@ -94,9 +100,9 @@ def _shared(uid: int, tops: Sequence[str], most_levels: int) -> Iterator[tuple[s
         owned = [name for name, one in entries if one.st_uid == uid]
         if owned or os.access(path, os.W_OK):
             yield path, owned
-        if level < most_levels:
-            stack.extend(
-                (f"{path.rstrip('/')}/{name}", level + 1)
+        if levels:
+            queue.extend(
+                (f"{path.rstrip('/')}/{name}", levels - 1)
                 for name, one in entries
                 if stat.S_ISDIR(one.st_mode) and one.st_uid != uid
             )
