@@ -1,5 +1,6 @@
 """Supervisor and harness as children: what they are given, and the rules of their restarts."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -93,8 +94,8 @@ class Tree:
 def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
     trees: list[Tree] = []
 
-    def grown(*texts: str) -> Tree:
-        trees.append(Tree(tmp_path, *texts))
+    def grown(*texts: str, **config: Any) -> Tree:  # noqa: ANN401 - SpawnerConfig's fields
+        trees.append(Tree(tmp_path, *texts, **config))
         return trees[-1]
 
     yield grown
@@ -297,3 +298,38 @@ def test_the_death_of_the_spawner_is_everybodys(tree: Callable[..., Tree]) -> No
     one.process.kill()
     for name in ("harness", "supervisor"):
         one.until(lambda name=name: not _lives(one.notes(name)[0]["pid"]))  # type: ignore[misc]
+
+
+BLOCK = """
+lives = len(open(f"{folder}/harness").readlines()) if os.path.exists(f"{folder}/harness") else 0
+begin = {"id": 1, "do": "block_begin", "cpus": [0], "cards": []}
+if lives == 0:
+    line.send(json.dumps(begin).encode())
+    say(asked=True)
+    time.sleep(600)
+say(begun=ask(**begin)["ok"], ended=ask(id=2, do="block_end")["ok"])
+time.sleep(600)
+"""
+
+
+def test_a_block_that_a_dead_harness_waited_for_never_begins(
+    tmp_path: Path, tree: Callable[..., Tree]
+) -> None:
+    """The clock lock was held for ever by nobody, and every rig of the machine waited."""
+    if os.getuid() != 0:
+        pytest.skip("a plain user's clock locks lie in one folder for all of this user's rigs")
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    with (run_dir / "clock-cpu0.lock").open("w") as other_rig:
+        fcntl.flock(other_rig, fcntl.LOCK_EX)
+        one = tree(BLOCK, run_dir=run_dir)
+        one.until(lambda: any("asked" in note for note in one.notes("harness")))
+        time.sleep(0.2)  # the request is read, and waits
+        os.kill(one.notes("harness")[0]["pid"], signal.SIGKILL)
+        time.sleep(0.5)
+        fcntl.flock(other_rig, fcntl.LOCK_UN)
+        one.until(lambda: any("ended" in note for note in one.notes("harness")))
+        assert one.notes("harness")[-1]["begun"]
+        fcntl.flock(other_rig, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    code, _ = one.stop()
+    assert code == 0

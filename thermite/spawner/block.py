@@ -30,6 +30,7 @@ class Blocks:
         self._ground = ground
         self._locks = ClockLocks(lock_folder)
         self._frozen: dict[str, tuple[Live, float, float | None]] = {}
+        self._released = 0
 
     def begin(self, fields: Fields) -> Step[Reply]:
         """Take the clock locks, then freeze; replies with the milliseconds of each.
@@ -41,8 +42,14 @@ class Blocks:
         if ground.is_timing:
             raise RefusedError("a block runs already")
         ground.is_timing = True
-        began = raw_ns()
-        holder = yield from self._locks.take(fields["cpus"] or ground.run_cpus, fields["cards"])
+        began, released = raw_ns(), self._released
+        holder = yield from self._locks.take(
+            fields["cpus"] or ground.run_cpus,
+            fields["cards"],
+            lambda: released == self._released,
+        )
+        if released != self._released:
+            raise RefusedError("the block was given up: its harness is gone")
         if holder is not None:
             ground.is_timing = False
             raise RefusedError(f"another rig has held {holder} for ten minutes")
@@ -63,8 +70,9 @@ class Blocks:
         return {}, []
 
     def release(self) -> Step[None]:
-        """Undo what begin did; also after the harness's death."""
+        """Undo what begin did; also after the harness's death, when begin may still wait."""
         ground = self._ground
+        self._released += 1
         for name, (live, since, left) in self._frozen.items():
             slot = ground.slots[name]
             if slot.live is not live:

@@ -93,8 +93,14 @@ class ClockLocks:
         self._folder = folder
         self._held: list[int] = []
 
-    def take(self, cpus: Iterable[int], cards: Iterable[int]) -> Step[str | None]:
-        """Take all locks in ascending order; return who holds one that could not be had."""
+    def take(
+        self, cpus: Iterable[int], cards: Iterable[int], is_wanted: Callable[[], bool]
+    ) -> Step[str | None]:
+        """Take all locks in ascending order; return one that could not be had in time.
+
+        Args:
+            is_wanted: whether somebody still waits for them; else none is taken any more.
+        """
         names = [f"clock-cpu{cpu}.lock" for cpu in sorted(set(cpus))]
         names += [f"clock-{card}.lock" for card in sorted(set(cards))]
         give_up = time.monotonic() + _LONGEST_WAIT_S
@@ -107,6 +113,9 @@ class ClockLocks:
                     self.release()
                     return path
                 yield Until((), time.monotonic() + _TRY_EVERY_S)
+                if not is_wanted():
+                    os.close(fd)
+                    return path
             self._held.append(fd)
         return None
 
