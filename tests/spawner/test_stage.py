@@ -328,19 +328,17 @@ def test_a_frozen_slot_stands_still_and_no_limit_counts_it(rig: Stages) -> None:
     )
     with rig.slot("worker-0") as slot:
         worker, results = Runner(rig, slot), []
-        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=3.0)))
+        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=6.0)))
         thread.start()
         beat = slot.folder / "beat"
         while not beat.exists():
             time.sleep(0.01)
         with rig.block():
             before = beat.stat().st_size
-            time.sleep(3.5)
+            time.sleep(6.5)
             assert beat.stat().st_size == before
-        began = time.monotonic()
         thread.join()
-        assert time.monotonic() - began > 0.2
-        assert beat.stat().st_size > before
+        assert beat.stat().st_size > before + 20  # it went on: the limit was not frozen time's
     assert results[0].killed == "timeout"
 
 

@@ -314,19 +314,17 @@ def test_slots_that_are_not_of_the_block_stand_still_in_it(users_rig: Stages) ->
     with users_rig.slot("worker-0") as slot:
         worker = Runner(users_rig, slot)
         results = []
-        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=3.0)))
+        thread = threading.Thread(target=lambda: results.append(worker.python(text, timeout_s=6.0)))
         thread.start()
         beat = slot.folder / "beat"
         while not beat.exists():
             time.sleep(0.01)
         with users_rig.block():
             before = beat.stat().st_size
-            time.sleep(2.0)
+            time.sleep(6.5)
             assert beat.stat().st_size == before
-        began = time.monotonic()
         thread.join()
-        assert time.monotonic() - began > 0.2  # frozen time counts for no limit
-        assert beat.stat().st_size > before
+        assert beat.stat().st_size > before + 20  # it went on: the limit was not frozen time's
     assert results[0].killed == "timeout"
 
 
