@@ -73,3 +73,14 @@ def test_a_name_that_the_kit_lacks_is_not_found() -> None:
     done = thermite("kit", "test", str(shipped("kits/demo-cpu")), "--only", "nobody")
     assert done.returncode == 3
     assert "the kit has no candidate nobody" in done.stderr
+
+
+def test_a_cell_too_short_to_time_is_said_aloud(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    shutil.copytree(shipped("examples/kit-c"), kit)
+    manifest = json.loads((kit / "kit.json").read_text())
+    manifest["cells"]["small"]["count"] = 3000
+    (kit / "kit.json").write_text(json.dumps(manifest))
+    _, told = tried(kit, "--only", "wrong-tail")
+    assert isinstance(told["warnings"], list)
+    assert str(told["warnings"][0]).startswith("a cell is too short to time well: startup is ")

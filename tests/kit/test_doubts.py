@@ -92,6 +92,45 @@ def test_R10_a_file_that_the_check_reads_and_runs_get_is_named(kit: Path) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        pytest.param("kit.json", "kit.json tells a candidate the held-out cells", id="R10-cells"),
+        pytest.param(
+            "candidates/digits/files",
+            "candidates/digits/files/sort.c is a known candidate, and any candidate can read it",
+            id="R10-an answer",
+        ),
+    ],
+)
+@pytest.mark.parametrize("section", ["build", "run"])
+def test_what_tells_a_candidate_the_answer_is_named(
+    kit: Path, section: str, path: str, said: str
+) -> None:
+    change(kit, section, "copy", ["bench", path] if section == "build" else [path])
+    assert found(kit) == [f"{section}.copy: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "named"),
+    [
+        pytest.param({"unit": "ms", "from": "check", "field": "best"}, True, id="R12-unit"),
+        pytest.param({"from": "check", "field": "elapsed_ms"}, True, id="R12-field"),
+        pytest.param({"from": "check", "field": "accuracy"}, False, id="a true one"),
+        pytest.param({"from": "check", "field": "timeliness"}, False, id="another word"),
+    ],
+)
+def test_a_time_that_the_candidate_tells_is_named(
+    kit: Path, metric: dict[str, str], *, named: bool
+) -> None:
+    change(kit, "metrics", "told", metric)
+    said = (
+        "metrics.told: a time that the check reports can only come from what the candidate wrote:"
+        ' use "from": "time"'
+    )
+    assert found(kit) == ([said] if named else [])
+
+
 @pytest.mark.parametrize("flag", ["-falign-functions=64 ", "-falign-loops=64 "])
 def test_a_compiler_call_without_alignment_is_named(kit: Path, flag: str) -> None:
     script = kit / "bench/build.sh"

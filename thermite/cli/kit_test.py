@@ -14,9 +14,9 @@ from thermite.report.campaign import isolation_sentence, percent, short
 
 @click.command("test", epilog="Example: thermite kit test kits/smoke-cpu")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--only", help="One candidate by its name.")
+@click.option("--only", multiple=True, metavar="NAME", help="A candidate; may be repeated.")
 @with_output
-def command(output: Output, folder: Path, only: str | None) -> None:
+def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
     """Judge every known candidate of the kit in DIR and hold it against its expect.toml."""
     known = KnownCandidates(folder)
     names = known.chosen(only)
@@ -27,6 +27,8 @@ def command(output: Output, folder: Path, only: str | None) -> None:
         trial = Trial(known, judge)
         tried = trial.run(names, lambda name: output.progress(f"judging {name}"))
         isolation = isolation_sentence(judge.bench.book.state)
+    for text in trial.warnings:
+        output.warn(text)
     good = all(one.ok for one in tried)
     output.document({"ok": good, "isolation": isolation, "candidates": tried})
     for one in tried:

@@ -6,7 +6,7 @@ or skipped, naming what is missing. Source: kit requirements, 20.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from thermite.agent.propose.replay import Proposal, proposals
 from thermite.errors import KitError, NotFoundError
 from thermite.harness import candidate, clock
 from thermite.harness.local_job import PROJECT, LocalJudge, LocalVerdict, local_contract
+from thermite.judge.verdict.words import percent
 from thermite.kit.export import tree_entries
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.known import (
@@ -27,8 +28,8 @@ from thermite.kit.known import (
     read_known_contract,
 )
 from thermite.kit.manifest import load_kit
-from thermite.schema.contract import Contract
-from thermite.schema.event import IsolationProbe
+from thermite.schema.contract import Contract, Judging
+from thermite.schema.event import IsolationProbe, RigSelftest
 from thermite.schema.expectation import Expectation, Instead, KnownContract
 from thermite.schema.ids import CommitId
 from thermite.schema.kit import Kit, TimeMetric
@@ -64,17 +65,17 @@ class KnownCandidates:
         self.expectations = {name: self._expectation(name) for name in self.names}
         self.known = self._known_contract()
 
-    def chosen(self, only: str | None) -> list[str]:
-        """Return the names to try; only: one of them.
+    def chosen(self, only: Collection[str]) -> list[str]:
+        """Return the names to try; only: those of them, or none for all.
 
         Raises:
             NotFoundError: there is no such candidate.
         """
-        if only is None:
-            return self.names
-        if only not in self.names:
-            raise NotFoundError(f"the kit has no candidate {only}: it has {', '.join(self.names)}")
-        return [only]
+        for name in only:
+            if name not in self.names:
+                there = ", ".join(self.names)
+                raise NotFoundError(f"the kit has no candidate {name}: it has {there}")
+        return [name for name in self.names if not only or name in only]
 
     def contract(self, judge: LocalJudge) -> Contract:
         """Return what the candidates are judged on."""
@@ -116,7 +117,7 @@ def _only_metric(kit: Kit) -> dict[str, str]:
 
 
 class Trial:
-    """The known candidates on one rig."""
+    """The known candidates on one rig; warnings: what the selftest says of kit and rig."""
 
     def __init__(self, known: KnownCandidates, judge: LocalJudge) -> None:
         self.known, self.judge = known, judge
@@ -125,12 +126,15 @@ class Trial:
             raise RuntimeError("a rig probes its isolation at its start")
         self.probe: IsolationProbe = probe
         self.contract = known.contract(judge)
+        self.warnings: list[str] = []
         self._offers = _offers(known.folder, judge.bench.folder.project_repo("known"))
         self._commits: dict[str, str] = {BASE: judge.commit(known.folder / BASE)}
 
     def run(self, names: Iterable[str], tell: Callable[[str], None]) -> list[Tried]:
         """Try candidates in turn; tell: hears what is about to happen."""
         self.judge.selftest(self._commits[BASE], self.contract)
+        seen = self.judge.bench.book.state.selftest
+        self.warnings = [] if seen is None else measuring_warnings(seen, self.contract.judging)
         tried = []
         for name in names:
             tell(name)
@@ -170,6 +174,31 @@ class Trial:
         if made is not None:
             self._commits[name] = made
         return made
+
+
+def measuring_warnings(seen: RigSelftest, judging: Judging | None) -> list[str]:
+    """Return what keeps verdicts on this kit and rig from meaning much.
+
+    Args:
+        seen: the selftest, with `base` as both arms.
+
+    Source: the design page on judging, 3.5 and 3.7.
+    """
+    border = (judging or Judging()).startup_share_warn
+    share, sd = seen.figures["startup_share"], seen.figures["robust_sd"]
+    found = []
+    if share is not None and share > border:
+        found.append(
+            f"a cell is too short to time well: startup is {percent(share)} of base's run, and"
+            f" {percent(border)} are borne without a word: make the cell larger"
+        )
+    if seen.grade == "noisy":
+        differs = "can't be told" if sd is None else f"differs from itself by {percent(sd)}"
+        found.append(
+            f"this rig is noisy: base {differs}; small gains can't be seen, and a verdict may be"
+            " noisy_rig: end other work on this machine"
+        )
+    return found
 
 
 def _offers(folder: Path, store: Path) -> dict[str, Proposal]:

@@ -15,9 +15,10 @@ from thermite.kit.known import (
     read_expectation,
     read_known_contract,
 )
+from thermite.kit.manifest import MANIFEST
 from thermite.kit.placeholder import leaves_its_folder, placeholders
 from thermite.schema.expectation import Expectation, KnownContract
-from thermite.schema.kit import Kit
+from thermite.schema.kit import CheckMetric, Kit
 
 MOST_SOURCE: Final = 1 << 20
 """Most bytes of one file that are looked at; a script of 1 MiB is no script."""
@@ -40,6 +41,8 @@ _ALIGNED: Final = ("-falign-functions", "-falign-loops")
 _TELLS: Final = re.compile(
     r"\{[^{}\"']*\b(?:expected|wanted|want|golden|correct|reference|truth)\b[^{}]*\}"
 )
+_TIMES: Final = frozenset({"s", "ms", "us", "µs", "ns", "sec", "seconds"})
+_TIMED: Final = re.compile(r"(?:^|_)(?:time|times|seconds|elapsed|latency|duration|speedup)(?:_|$)")
 _WRONG: Final = frozenset({"invalid", "crash_candidate", "constraint_failed", "suspect"})
 
 
@@ -50,6 +53,7 @@ def doubts(kit: Kit, folder: Path) -> list[str]:
         *_copy_doubts(kit, folder),
         *_build_doubts(kit, folder),
         *_cell_doubts(kit),
+        *_metric_doubts(kit),
         *_candidate_doubts(kit, folder),
     ]
 
@@ -83,7 +87,11 @@ def _copy_doubts(kit: Kit, folder: Path) -> Iterator[str]:
     for field, paths in (("build.copy", kit.build.copy), ("run.copy", kit.run.copy)):
         for path in paths:
             for file in _files(folder, path):
-                if file in sources:
+                if file == MANIFEST:
+                    yield f"{field}: {file} tells a candidate the held-out cells"
+                elif file.partition("/")[0] == CANDIDATES:
+                    yield f"{field}: {file} is a known candidate, and any candidate can read it"
+                elif file in sources:
                     yield f"{field}: {file} is the check, and a candidate can read it there"
                 elif any(_names(text, Path(file).name) for text in sources.values()):
                     yield f"{field}: {file} is read by the check, and by a candidate there"
@@ -118,6 +126,17 @@ def _cell_doubts(kit: Kit) -> Iterator[str]:
         if same in seen:
             yield f"cells: {name} is the same as {seen[same]}"
         seen.setdefault(same, name)
+
+
+def _metric_doubts(kit: Kit) -> Iterator[str]:
+    for name, metric in kit.metrics.items():
+        if isinstance(metric, CheckMetric) and (
+            metric.unit in _TIMES or _TIMED.search(metric.field)
+        ):
+            yield (
+                f"metrics.{name}: a time that the check reports can only come from what the"
+                ' candidate wrote: use "from": "time"'
+            )
 
 
 def _candidate_doubts(kit: Kit, folder: Path) -> Iterator[str]:
