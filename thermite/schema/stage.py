@@ -5,11 +5,13 @@ the spawner for it through `thermite.rig.stage`. Source: the design page on isol
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, Self, TypeAlias
 
 from thermite.schema.strict import Strict
 
 LimitName: TypeAlias = Literal["timeout", "memory", "disk"]
+MOST_COUNT: Final = (1 << 53) - 1
+"""Largest number in a message to the spawner: what every reader of JSON keeps (RFC 8259, 6)."""
 LevelName: TypeAlias = Literal["none", "namespaces", "users", "users+namespaces"]
 
 
@@ -132,6 +134,12 @@ class CollectLimits(Strict):
     entries: int
     levels: int
     total_bytes: int
+
+    @classmethod
+    def of(cls, *, entries: int, levels: int, disk_mib: int) -> Self:
+        """Return limits with a stage's disk limit, MiB, as the most bytes; any integer may come."""
+        total_bytes = min(disk_mib << 20, MOST_COUNT)
+        return cls(entries=entries, levels=levels, total_bytes=total_bytes)
 
 
 Environment: TypeAlias = Mapping[str, str]

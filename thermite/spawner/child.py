@@ -36,6 +36,8 @@ _PAUSE_S: Final = 0.002
 """ETXTBSY lasts while a fork of the copy's writer, on its way to its own exec, still holds it."""
 
 _MIB: Final = 1 << 20
+_BOUNDLESS: Final = 1 << 62
+"""A limit from here on is none: the kernel's numbers end at 2**63 (setrlimit(2))."""
 _MICROSECONDS: Final = 1_000_000
 REALTIME_RUN: Final = 1
 """SCHED_FIFO of a timed run where rig.toml asks for it (isolation, 4.1, Real-time priority)."""
@@ -192,6 +194,7 @@ def _volunteer_for_oom() -> None:
 
 def _set_limit(which: int, soft: int, hard: int) -> None:
     """Set one limit, never above the hard limit that this process has already."""
+    soft, hard = (resource.RLIM_INFINITY if one >= _BOUNDLESS else one for one in (soft, hard))
     ceiling = resource.getrlimit(which)[1]
     if ceiling != resource.RLIM_INFINITY:
         hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)

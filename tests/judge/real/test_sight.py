@@ -138,6 +138,13 @@ def test_a_build_may_leave_so_much_and_no_more(
     assert why is None or why in verdict.reasons[0]
 
 
+@pytest.mark.parametrize("limit", [10**15, 2**53 - 1], ids=["C5-10^15", "C5-2^53-1"])
+def test_the_largest_limits_of_a_manifest_are_none(workshop: Workshop, limit: int) -> None:
+    most = {"timeout_s": limit, "rss_mib": limit, "disk_mib": limit}
+    verdict = alone(workshop, build=most, run=most, check={"timeout_s": limit})
+    assert verdict.verdict == "valid", verdict.reasons
+
+
 @pytest.fixture
 def users() -> Iterator[Workshop]:
     """A workshop whose stages have users of their own, in a pid namespace that proves itself."""

@@ -99,9 +99,7 @@ def _limits(section: BuildSection) -> Limits:
 
 
 def _collect_limits(section: BuildSection) -> CollectLimits:
-    return CollectLimits(
-        entries=MOST_OUTPUTS, levels=MOST_LEVELS, total_bytes=section.disk_mib << 20
-    )
+    return CollectLimits.of(entries=MOST_OUTPUTS, levels=MOST_LEVELS, disk_mib=section.disk_mib)
 
 
 def _outputs_failure(collected: Collected) -> Failure | None:

@@ -136,9 +136,7 @@ def _limits(section: RunSection) -> Limits:
 
 
 def _collect_limits(section: RunSection) -> CollectLimits:
-    return CollectLimits(
-        entries=MOST_OUTPUTS, levels=MOST_LEVELS, total_bytes=section.disk_mib << 20
-    )
+    return CollectLimits.of(entries=MOST_OUTPUTS, levels=MOST_LEVELS, disk_mib=section.disk_mib)
 
 
 def _outcome(result: StageResult, failure: Failure | None, problems: list[str]) -> RunOutcome:
