@@ -77,7 +77,8 @@ def test_a_replayed_file_gets_its_first_receipt(rig: ServedRig, orders: ServedOr
     raw = orders.command()
     outbox, done = rig.state_folder / "outbox", rig.state_folder / "inbox" / "done"
     first = orders.drop(raw)
-    rig.until(lambda: list(done.glob(f"*-{first.name}")))
+    rig.until(lambda: list(outbox.glob("*.accepted.receipt.json")))  # the last thing done
+    assert list(done.glob(f"*-{first.name}"))
     receipts = {path: path.read_bytes() for path in outbox.glob("*.accepted.receipt.json")}
     size = rig.size
     again = orders.drop(raw, "another-name.cmd.json")
