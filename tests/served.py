@@ -14,20 +14,16 @@ from typing import Any
 import psutil
 
 from tests.namespaced import Namespace, possible
-from thermite.campaign.state import Assignment, State
-from thermite.cli.follow import Follower
-from thermite.schema.event import Event
+from tests.serving import ROOT, Serving, argv_of, children_of
 
-ROOT = Path(__file__).resolve().parents[1]
 KEEPER = Path(__file__).with_name("served_keeper.py")
-MODULES = {"supervisor": "supervisor", "harness": "thermite.harness"}
 SERVES = "serves; SHA256:"
 """In the line that a harness says when it decides on commands."""
 PATIENCE_S = 120.0
 """Longest wait for one thing on a machine that is busy with others."""
 
 
-class ServedRig:
+class ServedRig(Serving):
     """One rig in one folder: home/rig its state, home/control the operator's side.
 
     Args:
@@ -35,10 +31,8 @@ class ServedRig:
     """
 
     def __init__(self, home: Path, namespace: Namespace | None = None, *serve: str) -> None:
-        self.home, self.state_folder = home, home / "rig"
-        self.log, self.endings = home / "rig.log", home / "endings"
-        self.follower = Follower(self.state_folder / "ledger.db")
-        self.events: list[Event] = []
+        super().__init__(home / "rig")
+        self.home, self.log, self.endings = home, home / "rig.log", home / "endings"
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -107,52 +101,6 @@ class ServedRig:
         kit = str(contract.parent.parent / "kit")
         return self.told("assign", str(contract), "--kit", kit, "--rig", "bench", *args, code=code)
 
-    def spawner(self) -> psutil.Process | None:
-        """The process that serves, once it has become the spawner."""
-        found = [one for one in _children(self._keeping()) if argv_of(one)[-2:-1] == [SPAWNER]]
-        return found[0] if found else None
-
-    def child(self, name: str) -> psutil.Process | None:
-        """The spawner's child of that name, found by its parent and its argv."""
-        spawner = self.spawner()
-        if spawner is None:
-            return None
-        found = [one for one in _children(spawner) if argv_of(one)[-1:] == [MODULES[name]]]
-        return found[0] if found else None
-
-    def everything(self) -> list[psutil.Process]:
-        """The spawner and all below it."""
-        spawner = self.spawner()
-        return [] if spawner is None else [spawner, *_children(spawner, recursive=True)]
-
-    def kill(self, name: str) -> bool:
-        """Kill spawner, supervisor or harness by its number; False: there is none now."""
-        one = self.spawner() if name == "spawner" else self.child(name)
-        if one is None:
-            return False
-        try:
-            os.kill(one.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            return False
-        return True
-
-    @property
-    def state(self) -> State:
-        """What the ledger means now."""
-        with contextlib.suppress(FileNotFoundError):
-            self.events += [row.event for row in self.follower.new()]
-        return self.follower.state
-
-    @property
-    def assignment(self) -> Assignment | None:
-        """The newest campaign."""
-        return next(reversed(self.state.assignments.values()), None)
-
-    @property
-    def size(self) -> int:
-        """How many events the ledger has."""
-        return self.state.seq
-
     def said(self) -> str:
         """All that the rig said."""
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
@@ -183,34 +131,16 @@ class ServedRig:
         """End whatever is left, the keeper too."""
         self._keeper.communicate(timeout=PATIENCE_S)
 
-    def _keeping(self) -> psutil.Process | None:
+    def keeping(self) -> psutil.Process | None:
+        """The keeper."""
         try:
             top = psutil.Process(self._keeper.pid)
         except psutil.NoSuchProcess:
             return None
         if not self._is_inside:
             return top
-        below = [one for child in _children(top) for one in _children(child)]
+        below = [one for child in children_of(top) for one in children_of(child)]
         return next((one for one in below if str(KEEPER) in argv_of(one)), None)
-
-
-SPAWNER = str(ROOT / "thermite" / "spawner")
-
-
-def _children(one: psutil.Process | None, *, recursive: bool = False) -> list[psutil.Process]:
-    if one is None:
-        return []
-    try:
-        return one.children(recursive=recursive)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def argv_of(one: psutil.Process) -> list[str]:
-    try:
-        return one.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
 
 
 @contextlib.contextmanager

@@ -6,7 +6,8 @@ import pytest
 
 from tests.crash.sleeper import CONTRACT, lay_out, nap
 from tests.namespaced import possible
-from tests.served import argv_of, served
+from tests.served import served
+from tests.serving import argv_of
 
 MARK = "86399"
 STAYS = f"setsid sleep {MARK} > /dev/null 2>&1 &\nsleep 15\n{nap(0.01)}"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.sleeper import lay_out, nap
-from tests.served import PATIENCE_S, ROOT, ServedRig, served
+from tests.served import PATIENCE_S, ServedRig, served
+from tests.serving import ROOT
 
 PROBED = {
     "ok": True,
