@@ -275,7 +275,7 @@ START = (
             "the kit names the MCP servers gbrain (workers, planner), github (workers; advisors:"
             " search_code), and the assignment names github (workers, advisors), gbrain (workers,"
             f" planner){START}",
-            "K-078 other tools",
+            "D20 K-078 other tools",
         ),
         bent(workers(backend="auto"), "not_supported", "this version has replay", "a backend"),
         bent(
@@ -313,7 +313,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_created(
     assert staged.receipt(answer.receipt).code == code
 
 
-@shows("K-078")
+@shows("K-078", "D20")
 def test_servers_in_another_order_are_the_same(
     staged: Live, import_knock: Knock, goods: Goods
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-NUMBER = re.compile(r"K[-_](\d{3})")
+NUMBER = re.compile(r"(?<![A-Za-z0-9])K[-_](\d{3})|(?<![A-Za-z0-9])D(\d{2})(?![0-9A-Za-z])")
 WHOLE = HERE.joinpath("requirements.txt").read_text(encoding="ascii").split()
 NOT_YET = dict(
     line.split(" ", 1)
@@ -30,7 +30,8 @@ def shown() -> set[str]:
         check=True,
     ).stdout
     ids = [line.partition("::")[2] for line in listed.splitlines()]
-    return {f"K-{digits}" for one in ids for digits in NUMBER.findall(one)}
+    found = [pair for one in ids for pair in NUMBER.findall(one)]
+    return {f"K-{rule}" if rule else f"D{decision}" for rule, decision in found}
 
 
 def test_every_rule_has_a_test_that_carries_its_number(shown: set[str]) -> None:

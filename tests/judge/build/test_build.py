@@ -36,7 +36,7 @@ def test_a_key_changes_with_each_of_its_parts(other: tuple[str, str, BuildSectio
     assert build_key("1" * 40, "k" * 40, SECTION, "cc 12") != build_key(*other)
 
 
-@shows("K-170")
+@shows("K-170", "D55")
 def test_a_default_that_is_written_out_is_the_same_key() -> None:
     same = BuildSection(command=["make"], outputs=["out"], copy=[], timeout_s=600, disk_mib=4096)
     assert build_key("1" * 40, "k" * 40, same, "cc") == build_key("1" * 40, "k" * 40, SECTION, "cc")

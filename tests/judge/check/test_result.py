@@ -33,20 +33,20 @@ def test_the_last_line_is_the_result(stdout: bytes) -> None:
         pytest.param(b"\n \n", id="blank"),
         pytest.param(b"passed", id="text"),
         pytest.param(b'{\n"pass": true\n}', id="pretty-printed"),
-        pytest.param(b"[true]", id="no object"),
-        pytest.param(b'{"pass": true, "pass": true}', id="twice"),
-        pytest.param(b'{"pass": true, "x": NaN}', id="NaN"),
+        pytest.param(b"[true]", id="D36-no object"),
+        pytest.param(b'{"pass": true, "pass": true}', id="D48-twice"),
+        pytest.param(b'{"pass": true, "x": NaN}', id="D48-NaN"),
         pytest.param(b'\xef\xbb\xbf{"pass": true}', id="byte order mark"),
         pytest.param(b'{"pass": true, "x": "\xff"}', id="not UTF-8"),
         pytest.param(b'{"pass": true, "x": "\\ud800"}', id="lone surrogate"),
         pytest.param(b'{"pass": true} {"pass": true}', id="two values"),
-        pytest.param('no\u2028{"pass": true}'.encode(), id="U+2028 ends no line"),
+        pytest.param('no\u2028{"pass": true}'.encode(), id="D47-U+2028 ends no line"),
         pytest.param(b'no\x0b{"pass": true}', id="a vertical tab ends no line"),
         pytest.param('no\u0085{"pass": true}'.encode(), id="U+0085 ends no line"),
         pytest.param(b"[" * 5000, id="endless nesting"),
         pytest.param(b'{"x": ' + b"[" * 70 + b"]" * 70 + b"}", id="65 levels"),
         pytest.param(b'{"pass": true, "n": ' + b"9" * 5000 + b"}", id="5,000 digits"),
-        pytest.param(GOOD.rjust(64 << 10), id="a line whose beginning is lost"),
+        pytest.param(GOOD.rjust(64 << 10), id="D49-a line whose beginning is lost"),
     ],
 )
 @shows("K-144")
@@ -77,7 +77,7 @@ def test_only_true_itself_passes(said: bytes) -> None:
         pytest.param(b"null", [], id="null"),
     ],
 )
-@shows("K-142")
+@shows("K-142", "D51")
 def test_reasons_are_a_list_of_texts(said: bytes, reasons: list[str]) -> None:
     found = read_result(b'{"pass": false, "reasons": ' + said + b"}")
     assert found is not None

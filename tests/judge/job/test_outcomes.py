@@ -12,7 +12,7 @@ from thermite.judge.job import judge
 from thermite.schema.contract import Contract
 from thermite.schema.event import Block, Build, Check, JudgeStarted, Run, Verdict
 from thermite.schema.job import Held
-from thermite.schema.kit import TimeMetric
+from thermite.schema.kit import CheckMetric, RateMetric, TimeMetric
 
 FAILURES = [
     pytest.param(
@@ -454,6 +454,14 @@ def test_a_time_needs_nothing_of_its_cells(tmp_path: Path) -> None:
     verdict = verdict_of(desk(tmp_path, program(name="new", ms=30), kit=kit, contract=wanted))
     assert verdict.verdict == "promoted", verdict.reasons
     assert verdict.gain == pytest.approx(1 / 3, abs=0.01)
+
+
+@shows("D39")
+def test_a_metric_that_the_contract_does_not_name_is_not_computed(tmp_path: Path) -> None:
+    unfit = {"unfit": RateMetric(unit="1/s", work="nothing"), "none": CheckMetric(field="none")}
+    kit = msgspec.structs.replace(KIT, metrics=KIT.metrics | unfit)
+    verdict = verdict_of(desk(tmp_path, program(name="new", ms=40), kit=kit))
+    assert verdict.verdict == "not_better", verdict.reasons
 
 
 @shows("K-140")

@@ -26,6 +26,14 @@ def test_a_rate_is_work_by_seconds_on_the_judges_clock() -> None:
     assert value("speed", rate(100), "a", 500_000_000, {}) == 200.0
 
 
+@shows("D21")
+def test_a_unit_is_a_label_and_scales_nothing() -> None:
+    labelled = MetricRule(kind="rate", unit="GFLOP/s", field=None, work={"a": "100"})
+    assert value("speed", labelled, "a", 500_000_000, {}) == 200.0
+    late = MetricRule(kind="time", unit="ms", field=None, work={})
+    assert value("seconds", late, "a", 51_000_000, {}) == 0.051
+
+
 @shows("K-051")
 def test_a_time_is_in_seconds() -> None:
     assert value("seconds", TIME, "a", 51_000_000, {}) == 0.051
@@ -49,7 +57,7 @@ def test_a_checks_number_is_taken_as_it_was_printed() -> None:
         pytest.param({"other": 1}, "nothing", id="absent"),
     ],
 )
-@shows("K-054", "K-055")
+@shows("K-054", "K-055", "D37")
 def test_a_check_that_printed_no_number_above_zero_is_named(
     printed: dict[str, object], got: str
 ) -> None:
@@ -68,7 +76,7 @@ def test_a_check_that_printed_no_number_above_zero_is_named(
         pytest.param("x", 12, 'bad work "x" or time 0.000000012', id="no exponent"),
     ],
 )
-@shows("K-056")
+@shows("K-056", "D37")
 def test_a_kits_bad_work_is_the_kits_fault(work: CellValue | None, t_ns: int, message: str) -> None:
     with pytest.raises(InfrastructureError) as raised:
         value("speed", rate(work), "a", t_ns, {})

@@ -109,6 +109,7 @@ def levels(folder: str, count: int) -> str:
         pytest.param(levels("{out}", 33), "nested deeper than 32", id="K-133-33 levels"),
     ],
 )
+@shows("D53")
 def test_a_run_may_leave_so_much_and_no_more(
     workshop: Workshop, leaves: str, why: str | None
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_run_may_leave_so_much_and_no_more(
         pytest.param(levels("out", 32), "nested deeper than 32", id="K-133-33 levels"),
     ],
 )
+@shows("D53")
 def test_a_build_may_leave_so_much_and_no_more(
     workshop: Workshop, leaves: str, why: str | None
 ) -> None:

@@ -18,6 +18,7 @@ from thermite.judge.verdict import reason
         pytest.param(5000, 600, "a" * 150 + "…" + "a" * 450, id="goal"),
     ],
 )
+@shows("D29", "D30")
 def test_a_text_over_its_budget_keeps_both_ends(length: int, budget: int, kept: str) -> None:
     assert reason.shorten("a" * length, budget) == kept
 
@@ -57,7 +58,7 @@ def test_what_a_terminal_obeys_is_made_visible(raw: bytes, text: str) -> None:
         pytest.param(reason.run_killed("timeout"), "killed: timeout", id="time"),
         pytest.param(reason.run_killed("memory"), "killed: memory", id="memory"),
         pytest.param(reason.run_exited(3, b"boom\n"), "exit 3: boom", id="exit"),
-        pytest.param(reason.run_exited(137, b""), "exit 137:", id="silent: no blank at the end"),
+        pytest.param(reason.run_exited(137, b""), "exit 137:", id="D35-silent, no blank"),
         pytest.param(
             reason.run_outputs_refused(["out/a is a symbolic link", "out/b is a socket"]),
             "outputs refused: out/a is a symbolic link; out/b is a socket",
@@ -81,11 +82,13 @@ def test_what_a_terminal_obeys_is_made_visible(raw: bytes, text: str) -> None:
             "build: build failed (exit 2)\nx.c:1: error",
             id="build",
         ),
-        pytest.param(reason.build_failed(2, b"\n "), "build: build failed (exit 2)", id="no log"),
+        pytest.param(
+            reason.build_failed(2, b"\n "), "build: build failed (exit 2)", id="D33-silent"
+        ),
         pytest.param(
             reason.build_outputs_missing(["out/a", "out/b"], b"ok"),
             "build: build outputs missing: out/a, out/b\nok",
-            id="missing",
+            id="D32-missing",
         ),
         pytest.param(
             reason.build_killed("disk", b""), "build: build killed (disk)", id="build killed"
@@ -107,7 +110,7 @@ def test_reasons_have_the_documents_forms(made: str, text: str) -> None:
     assert made == text
 
 
-@shows("K-165")
+@shows("K-165", "D33")
 def test_a_builds_log_keeps_its_last_1500_characters_whole() -> None:
     log = b"first" + b"x" * 5000 + b"last"
     made = reason.build_failed(1, log)
@@ -126,7 +129,7 @@ def test_a_long_runs_reason_keeps_2000_characters() -> None:
     assert made.startswith("exit 1: eee")
 
 
-@shows("K-162")
+@shows("K-162", "D31")
 def test_too_many_reasons_become_one_text() -> None:
     kept = reason.joined_reasons(["a" * 2000, "b" * 2000, "c" * 2000], reason.VERDICT_BUDGET)
     assert [len(text) for text in kept] == [4001]
