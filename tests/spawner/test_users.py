@@ -139,6 +139,8 @@ def test_a_setuid_copy_gives_nobody_an_identity(users_rig: Stages) -> None:
 
 @shows("K-121")
 def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
+    # Another run of these tests may be at work in the same shared folders.
+    left_name, file_name = f"thermite-left-{os.getpid()}", f".thermite-file-{os.getpid()}"
     shared = Path("/tmp") / f"thermite-shared-{os.getpid()}"
     shared.mkdir()
     shared.chmod(0o777)
@@ -148,8 +150,8 @@ def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
             "libc = ctypes.CDLL(None, use_errno=True)\n"
             f"for place in ('/tmp', '/var/tmp', '/dev/shm', '/run/lock', '{shared}'):\n"
             " try:\n"
-            "  os.makedirs(place + '/thermite-left/a/b'); os.chmod(place + '/thermite-left', 0)\n"
-            "  open(place + '/.thermite-file', 'w').write('x')\n"
+            f"  os.makedirs(place + '/{left_name}/a/b'); os.chmod(place + '/{left_name}', 0)\n"
+            f"  open(place + '/{file_name}', 'w').write('x')\n"
             " except FileNotFoundError: pass\n"
             "print(libc.shmget(4711, 4096, 0o1666) >= 0, libc.semget(4711, 1, 0o1666) >= 0,\n"
             "      libc.msgget(4711, 0o1666) >= 0)\n"
@@ -160,8 +162,8 @@ def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
         assert first.isolation.proof is not None
         assert first.isolation.proof.swept >= 3 + 4 * 2
         left = users_run.sh(f"ls -a /tmp /var/tmp /dev/shm /run/lock {shared}; cat /proc/sysvipc/*")
-        assert b"thermite-left" not in left.stdout
-        assert b"thermite-file" not in left.stdout
+        assert left_name.encode() not in left.stdout
+        assert file_name.encode() not in left.stdout
         assert b" 4711 " not in left.stdout
         assert str(first.isolation.uid).encode() not in left.stdout
     finally:
@@ -348,11 +350,18 @@ def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
 
 
 def _spawner() -> psutil.Process:
-    """The spawner itself, below `unshare` and the namespace's first process."""
+    """The spawner itself, below `unshare` and the namespace's first process.
+
+    What it has forked ahead has its command line, too.
+    """
+    found: dict[int, psutil.Process] = {}
     for one in psutil.Process().children(recursive=True):
-        if one.cmdline()[-2:-1] == [str(FOLDER)] and "namespaced" not in " ".join(one.cmdline()):
-            return one
-    raise AssertionError("no spawner runs")
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command line
+            argv = one.cmdline()
+            if argv[-2:-1] == [str(FOLDER)] and "namespaced" not in " ".join(argv):
+                found[one.pid] = one
+    (spawner,) = [one for one in found.values() if one.ppid() not in found]
+    return spawner
 
 
 def test_a_dead_spawners_uids_are_emptied_and_used_again(new_rig: NewRig, place: Path) -> None:
