@@ -55,7 +55,7 @@ def test_a_campaign_in_a_storm_ends_as_one_that_nobody_disturbs(home: Path) -> N
         rig.serve()
         rig.know()
         rig.assign(contract)
-        storm = Storm(rig, plan(SEED, VICTIMS, growth=7))
+        storm = Storm(rig, plan(SEED, VICTIMS, growth=6))
 
         def keep_up() -> None:
             if rig.spawner() is None:
