@@ -76,6 +76,11 @@ class Serving(ABC):
         return self.state.seq
 
 
+def ended(rig: Serving) -> bool:
+    """Return whether the newest campaign has ended."""
+    return rig.assignment is not None and rig.assignment.status == "ended"
+
+
 def children_of(one: psutil.Process | None, *, recursive: bool = False) -> list[psutil.Process]:
     """Return the processes below one, none when it has gone."""
     if one is None:

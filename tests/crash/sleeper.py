@@ -28,7 +28,7 @@ KIT: dict[str, Any] = {
     "cells": {"nap": {"n": 1}},
     "run": {
         "command": ["sh", "{build:out/program.sh}", "{out}"],
-        "timeout_s": 20,
+        "timeout_s": 10,
         "rss_mib": 256,
         "disk_mib": 16,
     },

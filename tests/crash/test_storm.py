@@ -8,15 +8,12 @@ from pathlib import Path
 from tests.crash.sleeper import EXPECTED, lay_out
 from tests.crash.storm import Storm, plan, weather
 from tests.served import ServedRig, served
+from tests.serving import ended
 from thermite.schema import event as e
 
 SEED = 20261130
 VICTIMS = {"harness": 12, "supervisor": 6, "spawner": 2}
 PROMOTED = [name for name, verdict in EXPECTED.items() if verdict == "promoted"]
-
-
-def ended(rig: ServedRig) -> bool:
-    return rig.assignment is not None and rig.assignment.status == "ended"
 
 
 def results(rig: ServedRig) -> dict[str, str | None]:

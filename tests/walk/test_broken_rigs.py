@@ -14,7 +14,7 @@ import pytest
 
 from tests.crash.sleeper import lay_out, nap
 from tests.served import PATIENCE_S, ServedRig, served
-from tests.serving import ROOT
+from tests.serving import ROOT, ended
 
 PROBED = {
     "ok": True,
@@ -35,10 +35,6 @@ QUICK = {"01-quick": nap(0.05)}
 def rig(home: Path) -> Iterator[ServedRig]:
     with served(home, users=False) as one:
         yield one
-
-
-def ended(rig: ServedRig) -> bool:
-    return rig.assignment is not None and rig.assignment.status == "ended"
 
 
 def assert_went_on(rig: ServedRig, *results: str) -> None:

@@ -14,7 +14,7 @@ from thermite.campaign.state import Assignment
 from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
-from thermite.harness.lane import Lane
+from thermite.harness.lane import Lane, told
 from thermite.harness.proposer import Backend, backend_for
 from thermite.harness.worker import Command
 from thermite.schema import event as e
@@ -93,7 +93,7 @@ class Campaign:
         try:
             reason = self._work()
         except (ContractError, KitError, InfrastructureError) as error:
-            reason = f"infrastructure: {error}"
+            reason = told(f"infrastructure: {error}")
         if not self.stopping.is_set():
             self._end(reason)
 
@@ -147,7 +147,7 @@ class Campaign:
         try:
             lane.run()
         except InfrastructureError as error:
-            self._failure = f"infrastructure: {error}"
+            self._failure = told(f"infrastructure: {error}")
         except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
             self.fatal(error)
 

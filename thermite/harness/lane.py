@@ -15,18 +15,23 @@ from thermite.campaign import hill_climb
 from thermite.campaign.state import Assignment, Attempt
 from thermite.errors import InfrastructureError
 from thermite.harness import clock
+from thermite.harness.blobs import keep_blob
 from thermite.harness.book import Book, Draft
 from thermite.harness.candidate import Candidate, Refused
 from thermite.harness.judge_job import Turn
 from thermite.harness.proposer import AgentStatus, Backend, Work
+from thermite.judge.verdict import reason
 from thermite.schema import event as e
 from thermite.schema.event import Verdict
+from thermite.schema.ids import Sha256
 from thermite.schema.job import Held
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import VerdictKind
 
-MOST_REASON: Final = 2000
-"""Characters of a reason that is kept (Kit manifest, Outcomes: a run's)."""
+MOST_PATHS: Final = 100
+"""Changed paths that an event names (our figure)."""
+MOST_PATH: Final = 400
+"""Characters of one of them: all together stay far below an event's 256 KiB."""
 PAUSE_S: Final = 1.0
 """How often a waiting lane looks again without being told (our figure)."""
 
@@ -94,7 +99,7 @@ class Lane:
         try:
             work = self.backend.work(self.assignment, number, base, proposal)
         except InfrastructureError as error:
-            failed = _finished(number, "error", str(error)[:MOST_REASON])
+            failed = _finished(number, "error", told(str(error)))
             self._append(failed, e.AttemptEnded(attempt=number, result="error"))
             raise
         self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
@@ -119,15 +124,18 @@ class Lane:
         spent = e.BudgetSpent(
             attempt=number, agent="workers", amounts={"attempts": 1.0, "wall_s": wall_s}
         )
-        finished = _finished(number, work.status, work.stop, self._kept(work.transcript))
+        stop = None if work.stop is None else told(work.stop)
+        finished = _finished(number, work.status, stop, self._kept(work.transcript))
         made = work.made
         if isinstance(made, Candidate):
             submitted = e.CandidateSubmitted(
-                attempt=number, commit=made.commit, tree=made.tree, paths=made.paths[:100]
+                attempt=number, commit=made.commit, tree=made.tree, paths=_shown(made.paths)
             )
             self._append(finished, spent, submitted)
         elif isinstance(made, Refused):
-            refused = e.CandidateRefused(attempt=number, reason=made.reason, paths=made.paths[:100])
+            refused = e.CandidateRefused(
+                attempt=number, reason=told(made.reason), paths=_shown(made.paths)
+            )
             ended = e.AttemptEnded(attempt=number, result="refused")
             self._append(finished, spent, refused, ended)
         else:
@@ -138,7 +146,7 @@ class Lane:
         if not transcript:
             return None
         digest = hashlib.sha256(transcript).hexdigest()
-        (self.blobs / digest).write_bytes(transcript)
+        keep_blob(self.blobs, Sha256(digest), transcript)
         return digest
 
     def _judge(self, number: int) -> None:
@@ -166,6 +174,16 @@ class Lane:
         if same is None or attempt.tries > 1 or attempt.status != "submitted":
             return None
         return _unjudged(attempt, "duplicate", f"the same tree was judged in attempt {same}")
+
+
+def told(text: str) -> str:
+    """Return foreign text as an event may hold it: escaped and shortened."""
+    return reason.shorten(reason.escape(text), reason.RUN_BUDGET)
+
+
+def _shown(paths: list[str]) -> list[str]:
+    """Return the first paths as text: a file's name may be any bytes, and long."""
+    return [reason.shorten(reason.escape(path), MOST_PATH) for path in paths[:MOST_PATHS]]
 
 
 def _unjudged(attempt: Attempt, kind: VerdictKind, reason: str) -> Verdict:
