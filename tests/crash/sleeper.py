@@ -58,11 +58,11 @@ CANDIDATES = {
     "05-same": BASE,
     "06-comment": nap(0.12, comment="nothing but a comment"),
     "07-quick": nap(0.06),
-    "08-quick-again": nap(0.06),
-    "09-slower-again": nap(0.24),
-    "10-quiet": "sleep 0.01\n",
+    "08-slower-again": nap(0.24),
+    "09-slow": nap(0.18),
+    "10-slow-too": nap(0.2),
     "11-quicker": nap(0.03),
-    "12-slow": nap(0.2),
+    "12-slow-still": nap(0.15),
 }
 EXPECTED = {
     "01-wrong": "invalid",
@@ -72,11 +72,11 @@ EXPECTED = {
     "05-same": "no_change",
     "06-comment": "not_better",
     "07-quick": "promoted",
-    "08-quick-again": "no_change",
-    "09-slower-again": "duplicate",
-    "10-quiet": "invalid",
+    "08-slower-again": "duplicate",
+    "09-slow": "regressed",
+    "10-slow-too": "regressed",
     "11-quicker": "promoted",
-    "12-slow": "regressed",
+    "12-slow-still": "regressed",
 }
 CONTRACT: dict[str, Any] = {
     "schema_version": 1,
