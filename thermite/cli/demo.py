@@ -6,7 +6,7 @@ work on candidates that are wrong, slow, lucky, cheating and truly faster, and a
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,6 +16,9 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.table import print_rows
 from thermite.report import campaign as report
+
+MISSED: Final = frozenset({"not_better", "not_confirmed"})
+"""What noise may make of a true gain; never the other way round."""
 
 
 @click.command(
@@ -48,11 +51,15 @@ def summary(steps: Steps, audit: dict[str, Any], seconds: float) -> dict[str, An
     # Warnings stand in the same list, and a live rig's tail is one.
     findings = sum(one["severity"] == "finding" for one in audit.get("findings", []))
     unexpected = steps.unexpected(verdicts)
+    is_noisy = state.selftest is not None and state.selftest.grade == "noisy"
+    missed = {n: v for n, v in unexpected.items() if is_noisy and v in MISSED}
+    unexpected = {name: v for name, v in unexpected.items() if name not in missed}
     ended = assignment.status == "ended"
     return {
         "ok": ended and not findings and not unexpected and bool(verdicts),
         "verdicts": verdicts,
         "unexpected": unexpected,
+        "missed": sorted(missed),
         "champion": assignment.champion,
         "gain": assignment.gain,
         "interval": assignment.interval,
@@ -73,6 +80,12 @@ def show(output: Output, steps: Steps, told: dict[str, Any]) -> None:
     output.result(report.headline(steps.assignment))
     output.result(str(told["isolation"]))
     output.result(f"audit: {told['audit']['findings']} findings")
+    if told["missed"]:
+        output.result(
+            f"this machine is noisy (its selftest says so), and {', '.join(told['missed'])} could"
+            " not be confirmed: noise costs promotions here, it never makes one; try again when it"
+            " is idle"
+        )
     for name, verdict in told["unexpected"].items():
         output.result(f"unexpected: {name} was judged {verdict}")
     output.result(f"{told['seconds']} s; next: thermite audit {told['ledger']}")

@@ -50,11 +50,15 @@ class Steps:
     def prepare(self) -> None:
         """Make a key, a project, a kit and a contract."""
         self._say("1. The operator's key: nobody without it makes the rig do anything.")
+        self._tell(f'export THERMITE_DATA="$PWD/{self.home.name}/control"')
         self._run("keygen", "--role", "command", str(self.key), "--no-passphrase")
         self._say("2. A project to make faster, and the kit that judges it: agents never see it.")
         self._run("init", str(self.project), "--example", "matmul")
         shutil.copytree(shipped("kits/demo-cpu"), self.kit)
+        self._tell(f"cp -r {shipped('kits/demo-cpu')} {self.home.name}/kit")
         self._lay_out_proposals()
+        known = f"{self.home.name}/kit/candidates"
+        self._tell(f"cp -r {known}/[01]* {self.home.name}/project/proposals/")
 
     @property
     def key(self) -> Path:
@@ -109,6 +113,8 @@ class Steps:
             told = json.loads(done.stdout)
         except ValueError:
             raise CommandEnds(Exit.FAILED, f"the audit said: {_said(done)}") from None
+        findings = [f for f in told["findings"] if f["severity"] == "finding"]
+        self.output.result(f"  {len(findings)} findings" if findings else "  clean")
         return dict(told)
 
     def unexpected(self, verdicts: dict[str, str]) -> dict[str, str]:
@@ -134,6 +140,10 @@ class Steps:
     def _say(self, text: str) -> None:
         self.output.result("")
         self.output.result(text)
+
+    def _tell(self, command: str) -> None:
+        """Show a command that the demo carries out by itself."""
+        self.output.result(f"$ {command}")
 
     def _print(self, argv: list[str]) -> None:
         words = argv[len(thermite()) :]

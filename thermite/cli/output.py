@@ -10,6 +10,7 @@ visible; what a console's encoding lacks becomes `?`.
 import functools
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, Final, TextIO
@@ -54,6 +55,11 @@ class Output:
         """Print a line of the result for a person; nothing with `--json`."""
         if not self.as_json:
             self._write(self._out, visible(text))
+
+    @property
+    def width(self) -> int | None:
+        """Characters of a line of stdout, where a person looks at it; None: no limit."""
+        return shutil.get_terminal_size().columns if is_live(self._out) else None
 
     def styled(self, text: str, style: str) -> None:
         """Print a line of the result for a person in a colour, where there is one."""

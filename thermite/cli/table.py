@@ -16,7 +16,8 @@ def print_rows(output: Output, rows: Sequence[Row]) -> None:
     widths = [max((len(line[i]) for line in lines), default=0) for i in range(4)]
     for row, line in zip(rows, lines, strict=True):
         padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
-        output.styled("  ".join([*padded, line[4]]), STYLES.get(row.verdict, "red"))
+        text = "  ".join([*padded, line[4]])
+        output.styled(text[: output.width], STYLES.get(row.verdict, "red"))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -130,6 +130,8 @@ def verdict_counts(assignment: Assignment) -> dict[str, int]:
 def progress(assignment: Assignment) -> str:
     """Return where a running campaign stands, in one line."""
     running = [a for a in assignment.attempts.values() if a.status not in ("ended", "held")]
+    if not assignment.selftested and not assignment.attempts:
+        return "measuring the start against itself: how much do this rig's runs spread?"
     if not running:
         anchor = hill_climb.re_anchor_due(assignment, ending=True)
         if anchor is not None and assignment.re_anchors:
