@@ -9,7 +9,7 @@ import pytest
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.harness.book import Draft
-from thermite.schema.event import AttemptStarted
+from thermite.schema.event import AgentFinished, AttemptStarted
 
 BASE = {"ms": 40}
 CANDIDATES: dict[str, dict[str, Any]] = {
@@ -94,7 +94,28 @@ def test_a_project_that_is_lost_while_a_lane_works_ends_the_campaign_in_words(
     assert life.run()
     assert life.assignment.status == "ended"
     assert str(life.assignment.end_reason).startswith("infrastructure: ")
-    assert [a.result for a in life.assignment.attempts.values()] == ["invalid", "error"]
+    assert [a.result for a in life.assignment.attempts.values()] == ["invalid", "killed"]
+
+
+def test_what_the_rig_could_not_make_is_offered_again_by_the_next_harness(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path, BASE, {"a-fast": {"ms": 20}})
+    repo, elsewhere = home.rig.project_repo("p"), tmp_path / "elsewhere"
+
+    def lose(drafts: Sequence[Draft]) -> None:
+        if isinstance(drafts[0].data, AttemptStarted):
+            repo.rename(elsewhere)
+        if isinstance(drafts[0].data, AgentFinished):
+            life.book.die_at = life.book.appends + 1  # the campaign's end
+
+    life = Life(home)
+    life.book.committed = lose
+    assert not life.run()
+    elsewhere.rename(repo)
+    second = Life(home, seed=2)
+    assert second.run()
+    assert results(second) == {"a-fast": "promoted"}
 
 
 SHORT = {name: CANDIDATES[name] for name in ("a-wrong", "e-fast", "d-same")}

@@ -88,7 +88,9 @@ class Lane:
         """Start an attempt and submit what came of it; False when the backend has nothing.
 
         Raises:
-            InfrastructureError: the rig could not make the candidate; the attempt has ended.
+            InfrastructureError: the rig could not make the candidate. The attempt has ended and
+                its proposal counts as not offered: a harness that dies before the campaign's
+                end offers it again, and fails again, rather than pass over it in silence.
         """
         proposal = self.backend.next_proposal(self.assignment)
         if proposal is None:
@@ -99,8 +101,8 @@ class Lane:
         try:
             work = self.backend.work(self.assignment, number, base, proposal)
         except InfrastructureError as error:
-            failed = _finished(number, "error", told(str(error)))
-            self._append(failed, e.AttemptEnded(attempt=number, result="error"))
+            failed = _finished(number, "killed", told(str(error)))
+            self._append(failed, e.AttemptEnded(attempt=number, result="killed"))
             raise
         self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
         return True

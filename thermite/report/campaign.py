@@ -24,7 +24,7 @@ IN_WORDS: Final[dict[str, str]] = {
     "cancelled": "the campaign was stopped",
     "refused": "no candidate was made of it",
     "no_change": "nothing was changed",
-    "killed": "cut off by the rig's end; offered again",
+    "killed": "cut off by the rig; offered again when it goes on",
 }
 SHOWN_REASON: Final = 160
 """Characters of a reason in a table row (our figure; `--json` has it whole)."""
