@@ -352,16 +352,16 @@ def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
 def _spawner() -> psutil.Process:
     """The spawner itself, below `unshare` and the namespace's first process.
 
-    What it has forked ahead has its command line, too.
+    What it has forked has its command line until it executes another program, and need not
+    be its child any more: it is the oldest of them.
     """
-    found: dict[int, psutil.Process] = {}
+    found: list[tuple[float, int, psutil.Process]] = []
     for one in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command line
             argv = one.cmdline()
             if argv[-2:-1] == [str(FOLDER)] and "namespaced" not in " ".join(argv):
-                found[one.pid] = one
-    (spawner,) = [one for one in found.values() if one.ppid() not in found]
-    return spawner
+                found.append((one.create_time(), one.pid, one))
+    return min(found)[2]
 
 
 def test_a_dead_spawners_uids_are_emptied_and_used_again(new_rig: NewRig, place: Path) -> None:
