@@ -88,7 +88,7 @@ def test_an_interrupt_in_the_middle_leaves_nothing_behind(
 
     with Ledger.create(path, facts.opened(), rig_key, now=now) as ledger:
         with pytest.raises(KeyboardInterrupt):
-            ledger.append([facts.steered(), facts.steered()])
+            ledger.append([facts.steered(), facts.promoted()])  # signed at once
         assert ledger.problem is None
         assert ledger.append([facts.steered()]) == [2]
     assert [row.seq for row in recorded(path)] == [1, 2]

@@ -103,12 +103,12 @@ def test_proofs_lead_to_the_roots(ledger: Ledger, facts: Facts, path: Path) -> N
         ledger.consistency(0, 41)
 
 
-def test_a_clock_that_gives_no_time_refuses_the_append(
+def test_a_clock_that_gives_no_time_is_refused_where_it_would_be_signed(
     path: Path, facts: Facts, rig_key: SigningKey
 ) -> None:
     times = ["2026-01-31T12:00:00Z", "yesterday", "2026-01-31T12:00:01Z", "2026-01-31T12:00:01Z"]
     ledger = Ledger.create(path, facts.opened(), rig_key, now=lambda: times.pop(0))
     with pytest.raises(LedgerError, match="clock gives no time: 'yesterday'"):
-        ledger.append([facts.steered()])
+        ledger.append([facts.promoted()])
     assert ledger.append([facts.steered()]) == [2]
     ledger.close()

@@ -6,11 +6,10 @@ and in the transaction of each event of `SIGNED_AT_ONCE`. A ledger that follows 
 has more than 1,000 events between two notes, and an audit asks for that.
 """
 
-from collections.abc import Iterable
-from datetime import datetime
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
-from thermite.command.instant import read_instant
+from thermite.command.instant import read_instant, write_instant
 from thermite.errors import LedgerError
 
 MOST_BETWEEN: Final = 1000
@@ -35,18 +34,35 @@ SIGNED_AT_ONCE: Final = frozenset(
 end of an assignment, a change of trust, and the beginning or a loss of the ledger itself."""
 
 
-def is_due(types: Iterable[str], noted_at: datetime, now: str) -> bool:
-    """Return whether a group of events must be signed in its own transaction.
+_SECONDS: Final = 19
+"""Characters of an RFC 3339 time down to its second: such texts sort as the times do."""
+
+
+class Fresh(NamedTuple):
+    """The minute in which a note is fresh, as texts to the second: from `since`, before `until`."""
+
+    since: str
+    until: str
+
+
+def minute_after(noted_at: datetime) -> Fresh:
+    """Return the minute in which a note of that time is fresh."""
+    until = noted_at + timedelta(seconds=MOST_SECONDS)
+    return Fresh(write_instant(noted_at)[:_SECONDS], write_instant(until)[:_SECONDS])
+
+
+def is_due(kind: str, at: str, fresh: Fresh) -> bool:
+    """Return whether an event must be signed in its own transaction.
+
+    The event's own time decides, so that an audit can tell from the file whether the rule
+    was kept; texts are compared, since every append pays for it.
 
     Args:
-        types: the group's event types.
-        noted_at: time of the newest note.
-        now: time of the group, RFC 3339; a clock that went back makes a note due.
-
-    Raises:
-        LedgerError: `now` is no time; a bug of the caller.
+        kind: the event's type.
+        at: the event's time, RFC 3339; before the newest note's, it makes a note due.
+        fresh: the minute in which the newest note is fresh.
     """
-    return is_old(noted_at, now) or not SIGNED_AT_ONCE.isdisjoint(types)
+    return kind in SIGNED_AT_ONCE or not fresh.since <= at[:_SECONDS] < fresh.until
 
 
 def is_old(noted_at: datetime, now: str) -> bool:
@@ -55,8 +71,18 @@ def is_old(noted_at: datetime, now: str) -> bool:
     Raises:
         LedgerError: `now` is no RFC 3339 time in UTC; a bug of the caller.
     """
+    seconds = (read_instant(sure_time(now)) - noted_at).total_seconds()
+    return not 0 <= seconds < MOST_SECONDS
+
+
+def sure_time(now: str) -> str:
+    """Return what the clock gave, which a note may hold.
+
+    Raises:
+        LedgerError: it is no RFC 3339 time in UTC; a bug of the caller.
+    """
     try:
-        seconds = (read_instant(now) - noted_at).total_seconds()
+        read_instant(now)
     except ValueError as error:
         raise LedgerError(f"the ledger's clock gives no time: {error}") from None
-    return not 0 <= seconds < MOST_SECONDS
+    return now

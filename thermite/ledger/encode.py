@@ -39,12 +39,16 @@ _DATA: Final = b'"data":'  # the envelope's last member: what stands before it h
 
 
 class Row(NamedTuple):
-    """One event as the file holds it, but for its place: type, exact bytes, leaf hash, key."""
+    """One event as the file holds it, but for its place: type, exact bytes, leaf hash, key.
+
+    at: its own time, which the file holds in the bytes only.
+    """
 
     type: str
     body: bytes
     leaf: bytes
     dedup: str | None
+    at: str
 
 
 def encode(event: Event) -> Row:
@@ -74,7 +78,7 @@ def encode(event: Event) -> Row:
         raise LedgerError(f"an event {tag} would not come back as it went in: {place}")
     if _SIXTEEN in body.translate(_DIGITS):
         _check_numbers(event, body, tag)
-    return Row(tag, body, leaf(body), dedup_key(event))
+    return Row(tag, body, leaf(body), dedup_key(event), event.at)
 
 
 def decode(body: bytes) -> Event:

@@ -20,7 +20,7 @@ from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, LedgerUnavailableError
 from thermite.ledger import tables
 from thermite.ledger.chain import link
-from thermite.ledger.checkpoint import MOST_BETWEEN, is_due, is_old
+from thermite.ledger.checkpoint import MOST_BETWEEN, is_due, is_old, minute_after, sure_time
 from thermite.ledger.encode import Row
 from thermite.ledger.opening import Standing
 
@@ -56,6 +56,7 @@ class Writer:
         self._rig_key, self._now = rig_key, now
         self.standing = standing
         self.size, self.head = standing.tree.size, standing.head
+        self._fresh = minute_after(standing.noted_at)
         self.problem: str | None = None
 
     def write(self, group: Sequence[Waiting]) -> None:
@@ -79,7 +80,7 @@ class Writer:
         """
         self._check_available()
         if self.standing.noted != self.size:
-            self._transact(lambda: [self._signed(self._now())])
+            self._transact(lambda: [self._signed()])
 
     def is_tail_old(self) -> bool:
         """Return whether there are new events and the newest note is 60 s old."""
@@ -130,6 +131,7 @@ class Writer:
         if notes:
             standing.noted, standing.note = notes[-1]
             standing.noted_at = read_instant(read_note(standing.note).time)
+            self._fresh = minute_after(standing.noted_at)
         self.size, self.head = standing.tree.size, standing.head
 
     def _put(self, group: Sequence[Waiting]) -> list[tuple[int, str]]:
@@ -180,28 +182,31 @@ class Writer:
 
     def _insert(self, placed: Sequence[Row]) -> list[tuple[int, str]]:
         """Write the placed events and return the notes that are due, signed."""
-        standing, now = self.standing, self._now()
+        standing, tree, head, fresh = self.standing, self.standing.tree, self.head, self._fresh
         rows = []
         notes = []
-        noted = standing.noted
-        for row in placed:
-            seq = standing.tree.size + 1
-            standing.head = link(standing.head, seq, row.leaf)
-            standing.tree.append(row.leaf)
-            rows.append((seq, row.type, row.body, standing.head, row.dedup))
+        noted, seq, due = standing.noted, tree.size, False
+        for kind, body, leaf, dedup, at in placed:
+            seq += 1
+            standing.head = head = link(head, seq, leaf)
+            tree.append(leaf)
+            rows.append((seq, kind, body, head, dedup))
+            due = due or is_due(kind, at, fresh)
             if seq - noted == MOST_BETWEEN:
-                notes.append(self._signed(now))
-                noted = seq
-        if noted != seq and is_due([row.type for row in placed], standing.noted_at, now):
-            notes.append(self._signed(now))
+                notes.append(self._signed())
+                noted, due = seq, False
+        if due:
+            notes.append(self._signed())
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
         return notes
 
-    def _signed(self, now: str) -> tuple[int, str]:
+    def _signed(self) -> tuple[int, str]:
         standing, opened = self.standing, self.standing.opened
         size = standing.tree.size
         root = standing.tree.root(size)
-        said = Checkpoint(opened.rig, opened.ledger, size, root, standing.head, now)
+        said = Checkpoint(
+            opened.rig, opened.ledger, size, root, standing.head, sure_time(self._now())
+        )
         return size, sign_note(said, self._rig_key)
 
     def _check_available(self) -> None:
