@@ -9,18 +9,17 @@ Source: ledger and signing, 3.9 "Sources" and "Access".
 
 import hashlib
 import os
-import re
 import secrets
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from thermite.schema.command import Source
-from thermite.schema.ids import is_commit_id, is_name
+from supervisor.access import Accesses, Login, end
+from supervisor.address import Address, FetchError, address_of, shown
+from thermite.schema.ids import is_commit_id
 from thermite.schema.offer import FailedImport, FetchedFile, WantedSource, short
 from thermite.schema.rig_settings import RigSettings
 
@@ -28,21 +27,9 @@ DEADLINE_S: Final = 600.0
 """Longest fetch of one source, s (ledger and signing, 3.9)."""
 _LOOK_S: Final = 0.25  # how often size and time are looked at: a GiB arrives in longer than that
 _KEPT_WORDS: Final = 600  # characters of git's last words that a message repeats
-_SCP: Final = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:[^/:].*|[A-Za-z0-9._-]+@[^/:]+:/.+")
-_SSH: Final = "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oClearAllForwardings=yes"
+_SAID: Final = 64 << 10  # bytes of git's words that are looked at
 _CHUNK: Final = 1 << 20
 _REF: Final = "refs/thermite/wanted"
-
-
-class Address(NamedTuple):
-    """What git is given: a URL, and the one protocol that it may use."""
-
-    url: str
-    protocol: str
-
-
-class FetchError(Exception):
-    """A source can't be fetched; the text goes to the command's sender."""
 
 
 class Fetcher:
@@ -53,6 +40,7 @@ class Fetcher:
     ) -> None:
         self._inbox = inbox
         self._settings = settings
+        self._accesses = Accesses(inbox.parent, settings)
         self._deadline_s = deadline_s
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
@@ -79,7 +67,7 @@ class Fetcher:
         """End the fetch that runs, and start no other."""
         self._stopped = True
         for process in list(self._running):
-            _end(process)
+            end(process)
 
     def _fetch_one(self, wanted: WantedSource) -> FetchedFile:
         if not is_commit_id(wanted.commit):
@@ -89,7 +77,10 @@ class Fetcher:
         work = self._inbox / "tmp" / f".fetch-{secrets.token_hex(8)}"
         try:
             work.mkdir(mode=0o700)
-            bundle = self._bundle(work, address, wanted.commit)
+            with self._accesses.login(
+                wanted.source.access, address, work, self._running.add
+            ) as login:
+                bundle = self._bundle(work, address, login, wanted.commit)
             os.chmod(bundle, 0o644)  # noqa: PTH101 (as a dropped file; umask may say less)
             sha256 = _sha256(bundle)
             os.replace(bundle, target)  # noqa: PTH105 (one rename, nothing else)
@@ -105,19 +96,19 @@ class Fetcher:
             raise FetchError(f"{path[:80]!a} is no name for a fetched bundle: give a plain name")
         return self._inbox / "new" / path
 
-    def _bundle(self, work: Path, address: Address, commit: str) -> Path:
+    def _bundle(self, work: Path, address: Address, login: Login, commit: str) -> Path:
         repo, bundle = work / "fetch.git", work / "wanted.bundle"
         kind = "sha1" if len(commit) == 40 else "sha256"  # noqa: PLR2004 (hex digits of SHA-1)
-        self._git(work, address, "init", "--quiet", "--bare", "--template=",
+        self._git(work, address, Login(), "init", "--quiet", "--bare", "--template=",
                   f"--object-format={kind}", str(repo))  # fmt: skip
-        self._git(repo, address, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+        self._git(repo, address, login, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
                   "--no-recurse-submodules", "--no-auto-maintenance", "--end-of-options",
                   address.url, f"{commit}:{_REF}")  # fmt: skip
-        self._git(repo, address, "bundle", "create", "--quiet", str(bundle), _REF)
+        self._git(repo, address, Login(), "bundle", "create", "--quiet", str(bundle), _REF)
         return bundle
 
-    def _git(self, folder: Path, address: Address, *args: str) -> None:
-        argv = ["git", "-C", str(folder), *_settings(address.protocol), *args]
+    def _git(self, folder: Path, address: Address, login: Login, *args: str) -> None:
+        argv = ["git", "-C", str(folder), *_settings(address.protocol, login), *args]
         said = folder / "said" if folder.name.startswith(".fetch-") else folder.parent / "said"
         with said.open("wb+") as words:
             process = subprocess.Popen(
@@ -125,17 +116,20 @@ class Fetcher:
                 stdin=subprocess.DEVNULL,
                 stdout=words,
                 stderr=words,
-                env=_environment(folder, address.protocol),
+                env=_environment(folder, address.protocol, login),
+                pass_fds=login.fds,
                 start_new_session=True,
             )
             self._running.add(process)
             try:
                 self._watch(process, said.parent)
             finally:
-                _end(process)
+                end(process)
                 self._running.discard(process)
             if process.returncode != 0:
-                raise FetchError(f"git can't fetch {shown(address.url)}: {_last_words(said)}")
+                raise FetchError(
+                    f"git can't fetch {shown(address.url)}: {_last_words(said, login)}"
+                )
 
     def _watch(self, process: subprocess.Popen[bytes], work: Path) -> None:
         """Wait for the process while it stays inside time and size."""
@@ -159,67 +153,7 @@ class Fetcher:
         raise FetchError("the fetch was ended: the rig stops")
 
 
-def address_of(source: Source, settings: RigSettings) -> Address:
-    """Return what may be fetched for a source.
-
-    Raises:
-        FetchError: another protocol, an access that this rig has not, or no control_url.
-    """
-    if source.control is not None:
-        return _control_address(source.control, settings)
-    if source.git is None:
-        raise FetchError("this source names neither a git address nor a kit of control")
-    if source.access is not None:
-        raise FetchError(
-            f"this rig has no access named {source.access[:64]}: run thermite rig access set"
-            f" {source.access[:64]} on it"
-        )
-    protocol = _protocol(source.git)
-    if protocol == "file" and not settings.allow_file_sources:
-        raise FetchError(
-            f"{shown(source.git)} lies on the rig's own disk: set allow_file_sources = true in"
-            " rig.toml, or send the bundle"
-        )
-    return _checked(source.git, protocol)
-
-
-def shown(url: str) -> str:
-    """Return a URL for people: escaped, without a password, at most a line long."""
-    without = re.sub(r"//[^/@]*@", "//…@", url)
-    return without[:120].encode("ascii", "backslashreplace").decode()
-
-
-def _control_address(kept: str, settings: RigSettings) -> Address:
-    if settings.control_url is None:
-        raise FetchError("this rig has no control_url: set it in rig.toml or send the bundle")
-    place, _, name = kept.partition("/")
-    if place != "kits" or not is_name(name):
-        raise FetchError(f"{kept[:80]!a} is no kit of control: write kits/<name>")
-    url = f"{settings.control_url.rstrip('/')}/kits/{name}.git"
-    return _checked(url, _protocol(url))
-
-
-def _checked(url: str, protocol: str | None) -> Address:
-    printable = url.isascii() and url.isprintable() and " " not in url
-    if protocol is None or url.startswith("-") or not printable:
-        raise FetchError(
-            f"{shown(url)} is no source: a rig fetches https and ssh addresses and kits of"
-            " control; send the bundle instead"
-        )
-    return Address(url, protocol)
-
-
-def _protocol(url: str) -> str | None:
-    """Return the protocol that git would use, as far as a rig may use it at all."""
-    scheme, separator, _ = url.partition("://")
-    if separator:
-        return scheme if scheme in {"https", "ssh", "file"} else None
-    if url.startswith("/"):
-        return "file"
-    return "ssh" if _SCP.fullmatch(url) else None
-
-
-def _settings(protocol: str) -> list[str]:
+def _settings(protocol: str, login: Login) -> list[str]:
     pairs = (
         "protocol.allow=never",
         f"protocol.{protocol}.allow=always",
@@ -232,11 +166,12 @@ def _settings(protocol: str) -> list[str]:
         "submodule.recurse=false",
         "transfer.fsckObjects=false",  # fsck is the quarantine's, in a slot without network
         "safe.directory=*",  # this process's own environment: nothing is run from there
+        *login.settings,  # after the empty credential.helper, which forgets all others
     )
     return [word for pair in pairs for word in ("-c", pair)]
 
 
-def _environment(home: Path, protocol: str) -> dict[str, str]:
+def _environment(home: Path, protocol: str, login: Login) -> dict[str, str]:
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
@@ -246,7 +181,7 @@ def _environment(home: Path, protocol: str) -> dict[str, str]:
         "GIT_CEILING_DIRECTORIES": "/",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "/bin/false",
-        "GIT_SSH_COMMAND": _SSH,
+        "GIT_SSH_COMMAND": login.ssh_command,
         "GIT_ALLOW_PROTOCOL": protocol,
         # safe.directory is read from no `-c`, only from a protected scope: this is one.
         "GIT_CONFIG_COUNT": "1",
@@ -267,9 +202,14 @@ def _bytes_below(folder: Path) -> int:
     return total
 
 
-def _last_words(said: Path) -> str:
-    raw = said.read_bytes()[-4 * _KEPT_WORDS :]
-    words = " ".join(raw.decode("utf-8", "replace").split())
+def _last_words(said: Path, login: Login) -> str:
+    """Return the end of what git said; what a login hides is taken out before anything is cut."""
+    with said.open("rb") as file:
+        file.seek(max(0, said.stat().st_size - _SAID))
+        raw = file.read(_SAID)
+    if len(raw) == _SAID:
+        raw = raw.partition(b"\n")[2]  # a line whose beginning is not known
+    words = " ".join(login.told(raw.decode("utf-8", "replace")).split())
     return shown_words(words[-_KEPT_WORDS:]) or "it said nothing"
 
 
@@ -284,10 +224,3 @@ def _sha256(path: Path) -> str:
         while chunk := file.read(_CHUNK):
             found.update(chunk)
     return found.hexdigest()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and what it started; its session is its own."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -85,3 +85,64 @@ def test_a_name_that_is_taken_stays_as_it_is(desk: Desk) -> None:
     told = desk.told("settings", "mcp", "add", "gbrain", code=2)
     assert "mcp remove gbrain" in told["error"]
     assert desk.told("settings", "mcp") == {"mcp": [GBRAIN]}
+
+
+def test_the_name_of_an_access_is_added_listed_and_removed(desk: Desk) -> None:
+    work = {"name": "work", "for": "https://git.example.org/team"}
+    assert desk.told("settings", "access") == {"accesses": []}
+    assert desk.told("settings", "access", "add", "work", "--for", str(work["for"])) == work
+    assert desk.told("settings", "access", "add", "any") == {"name": "any", "for": None}
+    add(desk)
+    assert desk.run("settings", "access").stdout == (
+        "work  for https://git.example.org/team\nany  for any address\n"
+    )
+    again = desk.run("settings", "access", "add", "work")
+    assert again.returncode == 2
+    assert "thermite settings access remove work" in again.stderr
+    assert desk.told("settings", "access", "remove", "work") == {"name": "work"}
+    assert desk.told("settings", "mcp") == {"mcp": [GBRAIN]}
+    gone = desk.run("settings", "access", "remove", "work")
+    assert gone.returncode == 3
+    assert "it has any" in gone.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--access", "work"), "--access is for --kit-source"),
+        (("--kit-source", "kit", "--access", "work"), "give the address"),
+        (("--kit-source", "https://a.example/k", "--access", "other"), "has no access 'other'"),
+        (("--kit-source", "https://b.example/k", "--access", "work"), "is for https://a.example"),
+        (("--kit-source", "https://me@a.example/k"), "user or password"),
+        (("--kit-source", "control", "--access", "work"), "belongs to a git source"),
+    ],
+)
+def test_a_source_that_could_not_be_fetched_is_not_signed(
+    desk: Desk, given: tuple[str, ...], says: str
+) -> None:
+    desk.told("settings", "access", "add", "work", "--for", "https://a.example")
+    assert says in desk.assign(*given, code=2)["error"]
+    assert desk.rig.dropped("") == []
+
+
+@shows("K-183")
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        (("--kit-source", "control"), {"control": "kits/{}"}),
+        (
+            ("--kit-source", "https://a.example/k", "--access", "work"),
+            {"git": "https://a.example/k", "access": "work"},
+        ),
+    ],
+)
+def test_a_kit_that_the_rig_fetches_is_named_and_not_sent(
+    desk: Desk, given: tuple[str, ...], source: dict[str, str]
+) -> None:
+    desk.told("settings", "access", "add", "work")
+    told = desk.assign(*given)
+    named = told["kit"]["repo"]
+    [kit] = [one for one in told["imports"] if one["kind"] == "kit_bundle"]
+    assert kit["source"] == {key: text.format(named) for key, text in source.items()}
+    assert kit["sha256"] is None
+    assert [name for name in desk.rig.dropped(".bundle") if name.name.startswith("kit")] == []

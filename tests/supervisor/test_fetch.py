@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.fetch import Address, Fetcher, FetchError, address_of
+from supervisor.address import Address, FetchError, address_of
+from supervisor.fetch import Fetcher
 from tests.harness.goods import ENV, commit, git
 from tests.requirement import shows
 from thermite.schema.command import Source
@@ -86,14 +87,6 @@ def test_a_kit_of_control_lies_below_control_url() -> None:
     for bad in ("kits/../../etc", "kits/", "models/x", "kits/a/b"):
         with pytest.raises(FetchError, match="no kit of control"):
             address_of(Source(control=bad), settings)
-
-
-def test_an_access_that_is_not_there_is_named() -> None:
-    with pytest.raises(FetchError) as told:
-        address_of(Source(git="https://example.org/kit.git", access="work"), RigSettings())
-    assert str(told.value) == (
-        "this rig has no access named work: run thermite rig access set work on it"
-    )
 
 
 def test_a_commit_is_fetched_by_its_id_whatever_refs_exist(inbox: Path, tmp_path: Path) -> None:

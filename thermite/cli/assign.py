@@ -25,6 +25,8 @@ from thermite.schema.command import Receipt
 @click.argument("contract", type=FILE)
 @click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
 @click.option("--kit", help="The judge's kit: a path, a git address, or a kept kit's name.")
+@click.option("--kit-source", help="Address, or control: the rig fetches the kit from there.")
+@click.option("--access", help="The rig's access to --kit-source; Settings must know the name.")
 @click.option("--project", help="The project's repository; else the one around CONTRACT.")
 @click.option("--model", "models", type=FILE, multiple=True, help="A model file to send along.")
 @click.option("--dry-run", is_flag=True, help="Complete and check everything, and send nothing.")
@@ -47,6 +49,8 @@ def command(  # noqa: PLR0913 - a command's options are its arguments
     contract: Path,
     rig_name: str,
     kit: str | None,
+    kit_source: str | None,
+    access: str | None,
     project: str | None,
     models: tuple[Path, ...],
     dry_run: bool,
@@ -63,7 +67,14 @@ def command(  # noqa: PLR0913 - a command's options are its arguments
     """
     file = read_contract_file(contract)
     with prepare(
-        home, file, rig_name=rig_name, project=project, kit=kit, models=models
+        home,
+        file,
+        rig_name=rig_name,
+        project=project,
+        kit=kit,
+        models=models,
+        kit_source=kit_source,
+        access=access,
     ) as prepared:
         show(output, prepared)
         if save:

@@ -5,10 +5,11 @@ from thermite.cli.noun import LazyNounGroup
 
 command = LazyNounGroup(
     "rig",
-    about="Rigs: add and list them on control, serve one on its machine.",
+    about="Rigs: add and list them on control, serve one and give it accesses on its machine.",
     table={
         "add": Subcommand("thermite.cli.rig_add", "take up a rig by its inbox"),
         "list": Subcommand("thermite.cli.rig_list", "the rigs that control knows"),
+        "access": Subcommand("thermite.cli.rig_access", "secrets for private repositories"),
         "serve": Subcommand("thermite.cli.rig_serve", "serve a rig on this machine"),
     },
 )

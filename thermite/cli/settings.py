@@ -1,4 +1,4 @@
-"""`thermite settings`: what control knows of the world, so far MCP servers."""
+"""`thermite settings`: what control knows of the world, MCP servers and accesses by name."""
 
 import click
 import msgspec
@@ -7,7 +7,15 @@ from thermite.cli.control_side import with_home
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
 from thermite.control.home import ControlHome
-from thermite.control.settings import McpSetting, add_server, read_settings, remove_server
+from thermite.control.settings import (
+    AccessSetting,
+    McpSetting,
+    add_access,
+    add_server,
+    read_settings,
+    remove_access,
+    remove_server,
+)
 from thermite.errors import UsageError
 
 
@@ -70,6 +78,50 @@ def remove(output: Output, *, home: ControlHome, name: str) -> None:
     remove_server(home, name)
     output.document({"name": name})
     output.result(f"removed MCP server {name}")
+
+
+@command.group("access", cls=NounGroup, epilog="Example: thermite settings access list")
+def access() -> None:
+    """Names of accesses that rigs have; the secrets are put on the rigs by hand."""
+
+
+@access.command("list", epilog="Example: thermite settings access list --json")
+@with_home
+@with_output
+def list_accesses(output: Output, *, home: ControlHome) -> None:
+    """List the names, and what each is for."""
+    known = read_settings(home).access
+    output.document({"accesses": [{"name": n, "for": one.place} for n, one in known.items()]})
+    for name, one in known.items():
+        output.result(visible(f"{name}  for {one.place or 'any address'}"))
+    if not known:
+        output.result("no access is known: add one with thermite settings access add NAME")
+
+
+@access.command(
+    "add",
+    epilog="Example: thermite settings access add work --for https://git.example.org/team",
+)
+@click.argument("name")
+@click.option("--for", "place", help="Addresses that it is for begin so, as set on the rig.")
+@with_home
+@with_output
+def add_an_access(output: Output, *, home: ControlHome, name: str, place: str | None) -> None:
+    """Add the access NAME, so that orders may name it."""
+    add_access(home, name, AccessSetting(place=place))
+    output.document({"name": name, "for": place})
+    output.result(f"added access {name}: put its secret on the rig with thermite rig access set")
+
+
+@access.command("remove", epilog="Example: thermite settings access remove work")
+@click.argument("name")
+@with_home
+@with_output
+def remove_an_access(output: Output, *, home: ControlHome, name: str) -> None:
+    """Take the access NAME out; an order that names it is then not signed."""
+    remove_access(home, name)
+    output.document({"name": name})
+    output.result(f"removed access {name}")
 
 
 def _header(given: str) -> tuple[str, str]:

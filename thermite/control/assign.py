@@ -22,7 +22,13 @@ from thermite.control.order import Order, assign_body, sign_order
 from thermite.control.pointers import pointer_warnings
 from thermite.control.receipts import SentOrder, after, keep_checkpoints, note_sent
 from thermite.control.rigs import KnownRig, known_rig, refreshed
-from thermite.control.settings import Settings, check_servers, providers, read_settings
+from thermite.control.settings import (
+    Settings,
+    check_access,
+    check_servers,
+    providers,
+    read_settings,
+)
 from thermite.errors import UnreachableError
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import Sha256, is_sha256
@@ -54,6 +60,8 @@ def prepare(
     project: str | None,
     kit: str | None,
     models: Sequence[Path] = (),
+    kit_source: str | None = None,
+    access: str | None = None,
 ) -> Iterator[Prepared]:
     """Yield a whole, checked assignment; its bundles lie in a folder that goes when it ends.
 
@@ -64,6 +72,8 @@ def prepare(
         project: path or address of the project, None for the repository around the file.
         kit: path, address or kept name of the kit.
         models: model files to send along.
+        kit_source: an address, or `control`, from which the rig itself fetches the kit.
+        access: the rig's access to that address.
 
     Raises:
         ContractError: the contract has problems, or the kit does not fit it.
@@ -79,7 +89,7 @@ def prepare(
         whole = complete(
             home,
             file,
-            Wanted(project, kit, hashes),
+            Wanted(project, kit, hashes, kit_source, access),
             target=rig.target,
             scratch=scratch,
             until=until,
@@ -87,6 +97,8 @@ def prepare(
         settings = read_settings(home)
         servers = _servers(whole)
         check_servers(settings, servers)
+        for parcel in whole.parcels:
+            check_access(settings, parcel.fetched)
         warnings += _model_warnings(whole, hashes) + _pointer_warnings(whole)
         bundles = [bundle_parcel(parcel, scratch) for parcel in whole.parcels]
         cost = forecast(whole.contract, whole.kit) if whole.kit else None
@@ -128,7 +140,8 @@ def send(home: ControlHome, prepared: Prepared, key: SigningKey) -> tuple[Order,
         now=datetime.now(UTC),
     )
     for package in prepared.packages:
-        drop_file(Path(rig.inbox), package.name, package.file)
+        if package.file is not None:
+            drop_file(Path(rig.inbox), package.name, package.file)
     return order, send_order(home, rig, order)
 
 

@@ -18,9 +18,12 @@ SHA12: Final = 12
 
 @dataclass(frozen=True)
 class Package:
-    """A file on its way into an inbox, and its line in the order; size: bytes."""
+    """A file on its way into an inbox, and its line in the order; size: bytes.
 
-    file: Path
+    file: None for what the rig fetches by itself.
+    """
+
+    file: Path | None
     size: int
     line: Import
 
@@ -31,14 +34,22 @@ class Package:
 
 
 def bundle_parcel(parcel: Parcel, into: Path) -> Package:
-    """Write the bundle of one commit with its history.
+    """Write the bundle of one commit with its history, unless the rig fetches it.
 
     Raises:
         UsageError: the repository is shallow, or can't be read.
     """
+    kind = KitBundle if parcel.kind == "kit" else ProjectBundle
+    if parcel.fetched is not None:
+        fetched = kind(
+            path=f"{parcel.kind}-{parcel.source.commit}.bundle",
+            repo=parcel.repo_id,
+            commit=parcel.source.commit,
+            source=parcel.fetched,
+        )
+        return Package(None, 0, fetched)
     file = into / f"{parcel.kind}-{parcel.source.commit}.bundle"
     sha256, size = make_bundle(parcel.source.repo, parcel.source.commit, file)
-    kind = KitBundle if parcel.kind == "kit" else ProjectBundle
     line = kind(
         path=f"{parcel.kind}-{sha256[:SHA12]}.bundle",
         repo=parcel.repo_id,

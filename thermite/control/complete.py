@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from thermite.control.contract_file import ContractFile, encoded
 from thermite.control.home import ControlHome
@@ -25,19 +25,27 @@ from thermite.control.sources import (
 )
 from thermite.errors import ContractError, UsageError
 from thermite.kit.fit import DOES_NOT_FIT, fit_problems
+from thermite.schema import command
 from thermite.schema.contract import Contract
 from thermite.schema.contract_text import contract_of, read_contract
 from thermite.schema.ids import Sha256
 from thermite.schema.kit import Kit, Problem
 
+OF_CONTROL: Final = "control"
+"""Says that a rig fetches the kit from its `control_url`."""
+
 
 @dataclass(frozen=True)
 class Parcel:
-    """A commit that must reach the rig: what it is there, and where it lies here."""
+    """A commit that must reach the rig: what it is there, and where it lies here.
+
+    fetched: where the rig itself fetches it, None where a bundle is sent.
+    """
 
     kind: Literal["kit", "project"]
     repo_id: str
     source: Source
+    fetched: command.Source | None = None
 
 
 @dataclass(frozen=True)
@@ -60,12 +68,16 @@ class Wanted:
     """What the command line adds to a contract.
 
     project: path or address, None for the repository around the contract's file; kit: path,
-    address or kept name; models: SHA-256 of the model files that are sent along.
+    address or kept name; models: SHA-256 of the model files that are sent along; kit_source:
+    an address, or `control`, from which the rig itself fetches the kit; access: the rig's
+    access to it.
     """
 
     project: str | None
     kit: str | None
     models: tuple[Sha256, ...] = ()
+    kit_source: str | None = None
+    access: str | None = None
 
 
 def complete(
@@ -101,7 +113,7 @@ def complete(
     kit = _kit(home, fields, project, wanted)
     if kit is not None:
         project["kit"] = {"repo": _kit_repo(project, kit), "commit": kit.at.commit}
-        parcels.append(Parcel("kit", project["kit"]["repo"], kit.at))
+        parcels.append(Parcel("kit", project["kit"]["repo"], kit.at, _fetched(wanted, kit)))
     parcels.append(Parcel("project", project["repo"], at))
     options = replay_options(fields)
     replay = options and commit_replay_folder(options, file.path.parent, scratch / "replay.git")
@@ -145,6 +157,29 @@ def _kit(
             " out of the contract, or give the kit as it was"
         )
     return found
+
+
+def _fetched(wanted: Wanted, kit: KitSource) -> command.Source | None:
+    """Return where the rig fetches the kit, when it is told to.
+
+    Raises:
+        UsageError: no address, or an access without one.
+    """
+    if wanted.kit_source is None:
+        if wanted.access is not None:
+            raise UsageError("--access is for --kit-source: without one the kit is sent")
+        return None
+    try:
+        if wanted.kit_source == OF_CONTROL:
+            return command.Source(control=f"kits/{kit.kit.name}", access=wanted.access)
+        if not is_address(wanted.kit_source):
+            raise UsageError(
+                f"--kit-source is {wanted.kit_source[:80]!a}: give the address from which the rig"
+                f" fetches the kit, or {OF_CONTROL} for its control_url"
+            )
+        return command.Source(git=wanted.kit_source, access=wanted.access)
+    except ValueError as error:
+        raise UsageError(f"--kit-source can't be signed: {error}") from None
 
 
 def _kit_repo(project: dict[str, Any], kit: KitSource) -> str:

@@ -1,7 +1,8 @@
-"""Control's Settings: so far the MCP servers of its page Providers.
+"""Control's Settings: the MCP servers of its page Providers, and the names of accesses.
 
-`settings.toml` has one table for each, `[mcp.<name>]`: an HTTP server with `url` and, in
-`headers`, the *names* of secrets that the rig keeps; one that a rig starts itself has none.
+`settings.toml` has one table for each server, `[mcp.<name>]`: an HTTP server with `url` and,
+in `headers`, the *names* of secrets that the rig keeps; one that a rig starts itself has none.
+`[access.<name>]` names an access to private repositories, whose secret the rig keeps too.
 The file is a person's as much as ours, so it is edited by its lines and never written anew:
 an edit whose result does not read as it should is refused.
 """
@@ -9,7 +10,7 @@ an edit whose result does not read as it should is refused.
 import difflib
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,7 +19,8 @@ from thermite.control.home import ControlHome
 from thermite.control.private_file import replace
 from thermite.control.toml_text import table
 from thermite.errors import KitError, NotFoundError, UsageError
-from thermite.schema.command import McpProvider, Providers
+from thermite.schema.access import covers, place_of
+from thermite.schema.command import McpProvider, Providers, Source
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
@@ -41,10 +43,17 @@ class McpSetting(Strict):
     headers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class AccessSetting(Strict):
+    """One access that rigs have; place: addresses that it is for begin so, None for any."""
+
+    place: str | None = msgspec.field(default=None, name="for")
+
+
 class Settings(Strict):
     """What settings.toml holds."""
 
     mcp: dict[str, McpSetting] = msgspec.field(default_factory=dict)
+    access: dict[str, AccessSetting] = msgspec.field(default_factory=dict)
 
 
 def read_settings(home: ControlHome) -> Settings:
@@ -79,18 +88,37 @@ def add_server(home: ControlHome, name: str, server: McpSetting) -> None:
         UsageError: a name, address or header that is none, or a name that is taken.
     """
     _check_server(name, server)
-    known = read_settings(home)
-    if name in known.mcp:
-        raise UsageError(
-            f"Settings has an MCP server {name}: take it out first with thermite settings mcp"
-            f" remove {name}"
-        )
-    text = _bytes(home).decode()
-    parts = [text.rstrip("\n") + "\n"] if text.strip() else []
-    parts.append(table(("mcp", name), {"url": server.url}))
+    parts = [table(("mcp", name), {"url": server.url})]
     if server.headers:
         parts.append(table(("mcp", name, "headers"), server.headers))
-    _put(home, name, "\n".join(parts), known.mcp | {name: server})
+    known = read_settings(home)
+    _refuse_taken("MCP server", "mcp", name, known.mcp)
+    _add(home, "mcp", name, parts, msgspec.structs.replace(known, mcp=known.mcp | {name: server}))
+
+
+def add_access(home: ControlHome, name: str, access: AccessSetting) -> None:
+    """Add the name of an access; its secret is put on each rig by hand.
+
+    Raises:
+        UsageError: no name, no place, or a name that is taken.
+    """
+    if not is_name(name):
+        raise UsageError(f"{name[:80]!a} is no name for an access: use a-z, 0-9, '.', '_', '-'")
+    if access.place is not None and place_of(access.place) is None:
+        raise UsageError(
+            f"{access.place[:80]!a} is no place of an access: give the beginning of an https or"
+            " ssh address, without a password"
+        )
+    known = read_settings(home)
+    _refuse_taken("access", "access", name, known.access)
+    parts = [table(("access", name), {"for": access.place})]
+    _add(
+        home,
+        "access",
+        name,
+        parts,
+        msgspec.structs.replace(known, access=known.access | {name: access}),
+    )
 
 
 def remove_server(home: ControlHome, name: str) -> None:
@@ -101,17 +129,52 @@ def remove_server(home: ControlHome, name: str) -> None:
         UsageError: it stands there in a form that is not taken out by lines.
     """
     known = read_settings(home)
-    if name not in known.mcp:
-        there = f"it has {', '.join(known.mcp)}" if known.mcp else "it has none"
-        raise NotFoundError(f"Settings has no MCP server {name!a}: {there}")
+    _refuse_unknown("MCP server", name, known.mcp)
+    left = {other: server for other, server in known.mcp.items() if other != name}
+    _remove(home, "mcp", name, msgspec.structs.replace(known, mcp=left))
+
+
+def remove_access(home: ControlHome, name: str) -> None:
+    """Take the name of an access out of the settings, by its lines.
+
+    Raises:
+        NotFoundError: there is none of that name.
+        UsageError: it stands there in a form that is not taken out by lines.
+    """
+    known = read_settings(home)
+    _refuse_unknown("access", name, known.access)
+    left = {other: one for other, one in known.access.items() if other != name}
+    _remove(home, "access", name, msgspec.structs.replace(known, access=left))
+
+
+def _refuse_taken(kind: str, section: str, name: str, known: Mapping[str, object]) -> None:
+    if name in known:
+        raise UsageError(
+            f"Settings has an {kind} {name}: take it out first with thermite settings {section}"
+            f" remove {name}"
+        )
+
+
+def _refuse_unknown(kind: str, name: str, known: Mapping[str, object]) -> None:
+    if name not in known:
+        there = f"it has {', '.join(known)}" if known else "it has none"
+        raise NotFoundError(f"Settings has no {kind} {name!a}: {there}")
+
+
+def _add(home: ControlHome, section: str, name: str, parts: list[str], wanted: Settings) -> None:
+    text = _bytes(home).decode()
+    before = [text.rstrip("\n") + "\n"] if text.strip() else []
+    _put(home, section, name, "\n".join(before + parts), wanted)
+
+
+def _remove(home: ControlHome, section: str, name: str, wanted: Settings) -> None:
     kept, ours = [], False
     for line in _bytes(home).decode().splitlines(keepends=True):
         if line.lstrip().startswith("["):
-            ours = _is_table_of(line, name)
+            ours = _is_table_of(line, section, name)
         if not ours:
             kept.append(line)
-    left = {other: server for other, server in known.mcp.items() if other != name}
-    _put(home, name, "".join(kept), left)
+    _put(home, section, name, "".join(kept), wanted)
 
 
 def _bytes(home: ControlHome) -> bytes:
@@ -144,29 +207,52 @@ def _check_server(name: str, server: McpSetting) -> None:
             )
 
 
-def _is_table_of(line: str, name: str) -> bool:
-    """Return whether a line begins a table of one MCP server."""
+def _is_table_of(line: str, section: str, name: str) -> bool:
+    """Return whether a line begins a table of one MCP server or access."""
     try:
         begun = tomllib.loads(line)
     except tomllib.TOMLDecodeError:
         return False
-    servers = begun.get("mcp")
-    return isinstance(servers, dict) and list(servers) == [name]
+    tables = begun.get(section)
+    return isinstance(tables, dict) and list(tables) == [name]
 
 
-def _put(home: ControlHome, name: str, text: str, wanted: dict[str, McpSetting]) -> None:
+def _put(home: ControlHome, section: str, name: str, text: str, wanted: Settings) -> None:
     """Replace the file by a text that must read as wanted."""
     try:
-        reads = msgspec.convert(tomllib.loads(text), Settings).mcp
+        reads = msgspec.convert(tomllib.loads(text), Settings)
     except (ValueError, msgspec.ValidationError):
         reads = None
     if reads != wanted:
         raise UsageError(
-            f"{home.settings} has mcp in a form that is not edited by lines: write or take out"
-            f" [mcp.{name}] by hand"
+            f"{home.settings} has {section} in a form that is not edited by lines: write or take"
+            f" out [{section}.{name}] by hand"
         )
     home.make()
     replace(home.settings, text.encode())
+
+
+def check_access(settings: Settings, source: Source | None) -> None:
+    """Refuse a source whose access control does not know, or which is for other addresses.
+
+    Raises:
+        UsageError: by whoever assigns.
+
+    Source: ledger and signing, 3.9 "Access".
+    """
+    if source is None or source.access is None or source.git is None:
+        return
+    known = settings.access.get(source.access)
+    if known is None:
+        raise UsageError(
+            f"Settings has no access {source.access[:80]!a}: add it with thermite settings access"
+            f" add, or name one of {', '.join(settings.access) or 'none'}"
+        )
+    if known.place is not None and not covers(known.place, source.git):
+        raise UsageError(
+            f"access {source.access} is for {known.place}, and the rig is to fetch from"
+            f" {source.git[:200]}"
+        )
 
 
 def check_servers(settings: Settings, servers: Sequence[McpServer]) -> None:

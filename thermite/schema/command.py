@@ -4,6 +4,7 @@ Source: the design page on ledger and signing, 3.8; the reference page "Contract
 The envelope around the payload is DSSE; its bytes are opened in `thermite.command`.
 """
 
+import re
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -32,6 +33,15 @@ CommandType: TypeAlias = Literal[
 ]
 
 
+_SECRET: Final = re.compile(r"https?://[^/]*@|[a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@")
+"""A password in an address, and a user of https, which forges take for a token."""
+
+
+def holds_secret(address: str) -> bool:
+    """Return whether an address of git says who asks in a way that must stay secret."""
+    return _SECRET.match(address) is not None
+
+
 class Source(Strict, omit_defaults=True):
     """Where a supervisor fetches an import: a git URL, or a kit that control keeps.
 
@@ -49,6 +59,8 @@ class Source(Strict, omit_defaults=True):
             raise ValueError("a source has either git or control")
         if self.access is not None and self.git is None:
             raise ValueError("access belongs to a git source")
+        if self.git is not None and holds_secret(self.git):
+            raise ValueError("git holds a user or password: an order is kept, so name an access")
 
 
 class KitBundle(Strict, tag="kit_bundle", tag_field="kind"):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from thermite.errors import UsageError
+from thermite.schema.access import check_key_command
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
 
@@ -26,7 +27,8 @@ class RigSettings(Strict):
     """A rig's settings; every field may be left out.
 
     cpus: the run set, or None for the last CPU; bundle_max_mib, model_max_mib: MiB;
-    agents_share: least share of the wall time that agents get while they are at work.
+    agents_share: least share of the wall time that agents get while they are at work;
+    key_command: argv of a program that prints the secret of the access `{name}`.
     """
 
     name: str = "rig"
@@ -71,6 +73,11 @@ def read_rig_settings(raw: bytes, where: str) -> RigSettings:
         raise UsageError(f"{where}: {error}") from error
     if not is_name(settings.name):
         raise UsageError(f"{where}: name is {settings.name!r}: use a-z, 0-9, '.', '_', '-'")
+    try:
+        if settings.key_command is not None:
+            check_key_command(settings.key_command)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
     return settings
 
 

@@ -56,6 +56,10 @@ def settle_state(state: str, harness: Identity | None, supervisor: Identity | No
         for name in _PRIVATE_FILES:
             _own_file(root, name, *own, 0o600)
         _own_file(root, "trust.json", own[0], group, 0o640)
+        # What the rig's owner put there for fetching: the supervisor's alone (3.9, Access).
+        fetcher = me if supervisor is None else (supervisor.uid, supervisor.gid)
+        _make(root, _Folder("access", 0o700, *fetcher))
+        _own_below(root, "access", *fetcher)
         _make(root, _Folder("inbox", 0o710, own[0], _drop_group(group)))
         for name, mode in (("tmp", 0o1773), ("new", 0o1773)):
             _make(root, _Folder(f"inbox/{name}", mode, own[0], group))

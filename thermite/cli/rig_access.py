@@ -1,0 +1,138 @@
+"""`thermite rig access`: secrets for fetching, which a rig's owner puts there by hand."""
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from thermite.cli.noun import NounGroup
+from thermite.cli.output import Output, visible, with_output
+from thermite.errors import UsageError
+from thermite.rig.access import accesses, remove_access, set_access
+from thermite.schema.access import DEFAULT_USER, MOST_BYTES, Access
+
+STATE: Final = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    required=True,
+    envvar="THERMITE_STATE",
+    help="The rig's folder.",
+)
+FILE: Final = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(
+    "access", cls=NounGroup, epilog="Example: thermite rig access list --state /var/lib/thermite"
+)
+def command() -> None:
+    """Secrets for private repositories, by name; an order only ever names one."""
+
+
+@command.command("list", epilog="Example: thermite rig access list --state /var/lib/thermite")
+@STATE
+@with_output
+def list_accesses(output: Output, *, state: Path) -> None:
+    """List the accesses of the rig: names and places, no secret."""
+    found = accesses(state)
+    rows = [
+        {
+            "name": name,
+            "for": one.place if one else None,
+            "secret": None if one is None else "key_command" if one.secret is None else "file",
+        }
+        for name, one in found.items()
+    ]
+    output.document({"accesses": rows})
+    for name, one in found.items():
+        output.result(visible(f"{name}  {_shown(one)}"))
+    if not found:
+        output.result("no access is set: thermite rig access set NAME --for ADDRESS")
+
+
+@command.command(
+    "set",
+    epilog="Example: thermite rig access set work --for https://git.example.org/team"
+    " --secret token.txt --state /var/lib/thermite",
+)
+@click.argument("name")
+@click.option("--for", "place", required=True, help="Addresses that it is for begin so.")
+@click.option("--secret", type=FILE, help="A file with the token or private key; - for stdin.")
+@click.option("--key-command", is_flag=True, help="rig.toml's key_command prints the secret.")
+@click.option("--user", default=DEFAULT_USER, show_default=True, help="The user's name, https.")
+@click.option("--trusted", type=FILE, help="Certificates (https) or known_hosts lines (ssh).")
+@STATE
+@with_output
+def set_one(
+    output: Output,
+    *,
+    state: Path,
+    name: str,
+    place: str,
+    secret: Path | None,
+    key_command: bool,
+    user: str,
+    trusted: Path | None,
+) -> None:
+    """Set the access NAME: a token for an https address, or a private key for an ssh one.
+
+    The secret is read from a file, from standard input, or asked for; never from the command
+    line, which others on the machine can see.
+    """
+    if key_command and secret is not None:
+        raise UsageError("give --secret or --key-command, not both")
+    access = Access(
+        place=place,
+        user=user,
+        secret=None if key_command else _secret(secret, is_ssh=not place.startswith("https:")),
+        trusted=None if trusted is None else _read(trusted),
+    )
+    replaced = set_access(state, name, access)
+    output.document({"name": name, "for": place, "replaced": replaced})
+    output.result(visible(f"{'replaced' if replaced else 'set'} access {name}  {_shown(access)}"))
+
+
+@command.command("remove", epilog="Example: thermite rig access remove work --state DIR")
+@click.argument("name")
+@STATE
+@with_output
+def remove(output: Output, *, state: Path, name: str) -> None:
+    """Remove the access NAME; orders that name it are then refused."""
+    remove_access(state, name)
+    output.document({"name": name})
+    output.result(f"removed access {name}")
+
+
+def _secret(file: Path | None, *, is_ssh: bool) -> str:
+    """Return the secret as it is kept: a key with its last line ended, a token without."""
+    if file is None and sys.stdin.isatty():
+        text = getpass.getpass("secret: ")
+    else:
+        text = _read(Path("-") if file is None else file)
+    text = text.replace("\r\n", "\n").strip()
+    return f"{text}\n" if is_ssh and text else text
+
+
+def _read(file: Path) -> str:
+    """Return a small file's text, without ever repeating it in a message."""
+    try:
+        if str(file) == "-":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with file.open("rb") as opened:
+                raw = opened.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise UsageError(f"{file} has more than {MOST_BYTES} bytes, which is no such file")
+        return raw.decode()
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not UTF-8 text") from None
+
+
+def _shown(access: Access | None) -> str:
+    if access is None:
+        return "its file can't be read as an access: set it again"
+    kind = "key" if access.is_ssh else "token"
+    return f"{kind} for {access.place}" + (", from key_command" if access.secret is None else "")

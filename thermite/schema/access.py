@@ -1,0 +1,150 @@
+"""An access of a rig: a secret that its owner put there by hand, and where it may be used.
+
+Commands, ledger, receipts and logs name an access and never hold what is in it. An access
+is bound to a place, so that no order, however well signed, sends its secret elsewhere.
+Source: ledger and signing, 3.9 "Access".
+"""
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from thermite.errors import UsageError
+from thermite.schema.strict import Strict
+
+FOLDER: Final = "access"
+"""Below the rig's folder: `<name>.json` for each access, 0600, the supervisor's."""
+MOST_BYTES: Final = 1 << 20
+"""Longest file of an access: a key and a bundle of certificates have a tenth of it."""
+MOST_SECRET: Final = 1 << 16
+"""Longest secret, characters: the largest private keys in use have a quarter of it."""
+DEFAULT_USER: Final = "git"
+"""What a forge is told as the user's name: the big ones look at the token only."""
+NAME_IN_COMMAND: Final = "{name}"
+"""Stands in `key_command` for the name of the access."""
+
+_SCP: Final = re.compile(r"([A-Za-z0-9._-]+)@([A-Za-z0-9._-]+|\[[^\]\s]+\]):(?!//)(.*)")
+_PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+
+
+class Place(NamedTuple):
+    """A URL taken apart as far as an access is bound to it; path: by components."""
+
+    scheme: str
+    user: str | None
+    host: str
+    port: int | None
+    path: tuple[str, ...]
+
+
+class Access(Strict):
+    """What a rig's owner set as one access.
+
+    place: addresses that it may be used for begin with it; user: as whom, https only;
+    secret: a password or token (https) or a private key (ssh), None where `key_command`
+    prints it; trusted: certificates in PEM (https) or lines of known_hosts (ssh) that hold
+    beside what the machine trusts.
+    """
+
+    place: str
+    user: str = DEFAULT_USER
+    secret: str | None = None
+    trusted: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what may be shown of it."""
+        return f"Access(place={self.place!r})"
+
+    @property
+    def is_ssh(self) -> bool:
+        """Whether its secret is a private key."""
+        return self.place.startswith("ssh:")
+
+
+def read_access(raw: bytes) -> Access | None:
+    """Return what the file of an access holds, or None when it holds none.
+
+    No text tells what was read there: a message about it must hold nothing of it.
+    """
+    try:
+        return msgspec.json.decode(raw, type=Access)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def place_of(url: str) -> Place | None:
+    """Return the place that an address of git names, or None: nothing to bind an access to.
+
+    A path with `..` or an escape is none: a server could read another path in it.
+    """
+    scp = _SCP.fullmatch(url)
+    if scp is not None:
+        url = f"ssh://{scp[1]}@{scp[2]}/{scp[3].lstrip('/')}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    path = tuple(part for part in parts.path.split("/") if part)
+    odd = {".", ".."} & set(path) or re.search(r"[%\\\s?#]", url) or not url.isascii()
+    if parts.scheme not in {"https", "ssh"} or not parts.hostname or parts.password or odd:
+        return None
+    return Place(parts.scheme, parts.username, parts.hostname, port, path)
+
+
+def covers(place: str, url: str) -> bool:
+    """Return whether an access for a place may be used for an address."""
+    bound, wanted = place_of(place), place_of(url)
+    if bound is None or wanted is None:
+        return False
+    same_user = bound.user is None or bound.user == wanted.user
+    inside = wanted.path[: len(bound.path)] == bound.path
+    return same_user and bound[0] == wanted[0] and bound[2:4] == wanted[2:4] and inside
+
+
+def check_access(access: Access) -> None:
+    """Refuse an access that could never be used.
+
+    Raises:
+        UsageError: by whoever sets it; the text holds nothing secret.
+    """
+    place = place_of(access.place)
+    if place is None:
+        raise UsageError(
+            "--for needs the address that the access is for, or the beginning of its path, as"
+            " https://git.example.org/team or ssh://git@git.example.org/team, without a password"
+        )
+    if not re.fullmatch(r"[!-~]{1,200}", access.user):
+        raise UsageError("--user needs a name without blanks, at most 200 characters")
+    if access.secret is not None:
+        _check_secret(access.secret, is_ssh=access.is_ssh)
+
+
+def _check_secret(secret: str, *, is_ssh: bool) -> None:
+    if not secret or len(secret) > MOST_SECRET:
+        raise UsageError(f"a secret has 1 to {MOST_SECRET} characters, and this has {len(secret)}")
+    if is_ssh and not _PRIVATE_KEY.match(secret):
+        raise UsageError(
+            "an access to an ssh address is a private key without a passphrase, in the form that"
+            " ssh-keygen writes, and this does not begin like one"
+        )
+    if not is_ssh and not (secret.isprintable() and secret.isascii()):
+        raise UsageError(
+            "a password or token is one line of printable ASCII: give a file that holds it and"
+            " nothing else"
+        )
+
+
+def check_key_command(command: list[str]) -> None:
+    """Refuse a `key_command` that could not say which secret is asked for.
+
+    Raises:
+        UsageError: no program, or no `{name}` in it.
+    """
+    if not command or not command[0] or not any(NAME_IN_COMMAND in word for word in command[1:]):
+        raise UsageError(
+            "key_command needs a program and, in one of its arguments, {name} for the name of the"
+            ' access, as ["pass", "show", "thermite/{name}"]'
+        )
