@@ -13,7 +13,7 @@ demo: $(READY)
 	@$(VENV)/bin/thermite demo $(DIR)
 
 test: $(READY)
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest -n 3 --dist loadfile
 
 check: $(READY)
 	$(VENV)/bin/ruff check --quiet

@@ -1,8 +1,15 @@
-"""What all tests share: hypothesis' profile, the isolation of what they start, a home for rigs."""
+"""What all tests share: hypothesis' profile, the isolation of what they start, a home for rigs.
 
+`make test` runs three tests side by side, since most of them wait. One that is marked
+`measures` times real programs and needs the machine for itself: it waits for those beside it,
+and the next ones wait for it.
+"""
+
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,3 +30,18 @@ def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
         Path(name).chmod(0o711)
         yield Path(name)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    # xdist's workers have their folders side by side in one.
+    folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
+    alone = item.get_closest_marker("measures") is not None
+    with ExitStack() as held:
+        door, room = (held.enter_context((folder / n).open("w")) for n in ("door", "room"))
+        fcntl.flock(door, fcntl.LOCK_EX)  # whoever waits for the room lets nobody pass
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        return (yield)

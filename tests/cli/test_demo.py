@@ -9,6 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
+pytestmark = pytest.mark.measures
+
 FAILING = {
     "01-broken": {"invalid"},
     "02-wrong-edge": {"invalid"},

@@ -12,6 +12,8 @@ from thermite.kit.doubts import doubts
 from thermite.kit.examine import examine
 from thermite.schema.expectation import Expectation
 
+pytestmark = pytest.mark.measures
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/test-a-kit.md").read_text()
 BLOCK = re.compile(r"(?:^`([\w./-]+)`\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

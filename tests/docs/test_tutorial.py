@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.measures
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/tutorial/first-campaign.md").read_text()
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

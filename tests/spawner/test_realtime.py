@@ -9,6 +9,8 @@ from tests.spawner.conftest import NewRig, live
 from thermite.errors import InfrastructureError
 from thermite.schema.stage import Limits
 
+pytestmark = pytest.mark.measures
+
 SPIN = "import os, signal\nprint(os.sched_getscheduler(0), flush=True)\nwhile 1: pass"
 ASK = ["python3", "-I", "-S", "-c", "import os; print(os.sched_getscheduler(0))"]
 needs_two_cpus = pytest.mark.skipif(

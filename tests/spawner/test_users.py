@@ -350,18 +350,18 @@ def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
 
 
 def _spawner() -> psutil.Process:
-    """The spawner itself, below `unshare` and the namespace's first process.
+    """The spawner itself: the namespace's first process has started it, and bystanders.
 
-    What it has forked has its command line until it executes another program, and need not
-    be its child any more: it is the oldest of them.
+    Other spawners may live for other tests, and what one has forked has its command line.
     """
-    found: list[tuple[float, int, psutil.Process]] = []
-    for one in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie has no command line
-            argv = one.cmdline()
-            if argv[-2:-1] == [str(FOLDER)] and "namespaced" not in " ".join(argv):
-                found.append((one.create_time(), one.pid, one))
-    return min(found)[2]
+    (first,) = [
+        one
+        for above in psutil.Process().children()
+        for one in above.children()
+        if "namespaced.py" in " ".join(one.cmdline())
+    ]
+    (spawner,) = [one for one in first.children() if one.cmdline()[-2:-1] == [str(FOLDER)]]
+    return spawner
 
 
 def test_a_dead_spawners_uids_are_emptied_and_used_again(new_rig: NewRig, place: Path) -> None:

@@ -16,6 +16,8 @@ from thermite.kit.manifest import load_kit
 from thermite.schema.event import Block, Build, Check, Run, Verdict
 from thermite.schema.job import Revision
 
+pytestmark = pytest.mark.measures
+
 
 def test_a_candidate_that_is_eight_times_as_fast_is_promoted(workshop: Workshop) -> None:
     verdict = workshop.judged(FAST)
