@@ -6,6 +6,7 @@ A program is a JSON text, `program.json` in a source tree. Its build copies it t
     {"build": {"exit": 1, "log": "...", "killed": "memory", "missing": true, "refused": [..]},
      "ms": 40,  or by the cell's parameter n: {"128": 40, "256": 80},
      "exit": 3, "stderr": "...", "killed": "timeout", "refused": ["out/a is a link"],
+     "at": {"256": what it says instead in cells with that parameter n},
      "check": {"line": {...}, "stdout": "...", "exit": 1, "stderr": "...", "killed": "timeout"}}
 
 `SimulatedRig` counts runs from 0; `disturb` and `break_at` say what happens at which run.
@@ -269,6 +270,7 @@ class SimulatedSlot:
             raise InfrastructureError("isolation: 1 processes of run survived")
         self.program = json.loads(Path(ran.argv[0]).read_bytes()) | self.rig.say_at.get(number, {})
         ran.params = json.loads((self.folder / "params.json").read_bytes())
+        self.program |= self.program.get("at", {}).get(str(ran.params.get("n")), {})
         (self.folder / "out" / "said").write_text(json.dumps(self.program.get("check", {})))
         ms = self.program.get("ms", 40)
         ms = ms[str(ran.params["n"])] if isinstance(ms, dict) else ms

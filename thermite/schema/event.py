@@ -4,8 +4,7 @@ A payload is what happened; `Event` is the envelope around it, and its JSON is t
 that the ledger hashes and keeps. The tag `type` is the bare word for the first version of
 a payload. Units are in the names; hashes and seeds are lower-case hex; times are RFC 3339
 in UTC. Source: the reference page "Contract", Events; judging, 3.8; ledger and signing, 3.2.
-
-What may live here: shapes. What this file must not know: who appends them, and why.
+Shapes live here; who appends them, and why, this file must not know.
 """
 
 from typing import Any, Final, Literal, cast
@@ -14,6 +13,7 @@ import msgspec
 
 from thermite.schema.command import TrustedKey
 from thermite.schema.contract import McpServer, RepoAt
+from thermite.schema.goal_rules import GoalRules
 from thermite.schema.judging import (
     Block,
     Build,
@@ -127,14 +127,15 @@ class ImportCompleted(Strict):
     bytes: int
 
 
-class AssignmentCreated(Strict):
-    """A campaign begins; contract: its bytes as they stood in the command."""
+class AssignmentCreated(Strict, omit_defaults=True):
+    """A campaign begins; contract: its bytes in the command; goals: what its kit says of them."""
 
     contract: msgspec.Raw
     contract_sha256: str
     kit: RepoAt | None
     project: RepoAt
     order_commitment: str
+    goals: GoalRules | None = None
 
 
 class McpServers(Strict):

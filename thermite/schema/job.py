@@ -3,10 +3,19 @@
 from typing import Literal, TypeAlias
 
 from thermite.schema.contract import Contract, RepoAt
-from thermite.schema.event import Block, Check, Decision, JudgeStarted, Run, Verdict
+from thermite.schema.event import (
+    Block,
+    Check,
+    Decision,
+    GoalChecked,
+    JudgeStarted,
+    Run,
+    Verdict,
+)
 from thermite.schema.strict import Strict
 
-JudgeFact: TypeAlias = JudgeStarted | Run | Check | Block | Decision
+JudgeFact: TypeAlias = JudgeStarted | Run | Check | Block | Decision | GoalChecked
+JobKind: TypeAlias = Literal["attempt", "goals", "re_anchor", "single"]
 
 
 class Revision(Strict):
@@ -17,7 +26,7 @@ class Revision(Strict):
 
 
 class Job(Strict):
-    """Judge a candidate against a champion, or measure the champion again (re_anchor).
+    """Judge a candidate against a champion, verify its goals, or measure the champion again.
 
     attempt: None for a re-anchor, whose number is `tries`; k: the index that this try takes
     when its `judge_started` is appended; order_seed: hex; judged_outputs: digest of build
@@ -27,7 +36,7 @@ class Job(Strict):
     order_effect: what the rig's newest selftest found, a log-ratio.
     """
 
-    kind: Literal["attempt", "re_anchor", "single"]
+    kind: JobKind
     assignment: str
     attempt: int | None
     tries: int

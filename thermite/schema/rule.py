@@ -83,3 +83,17 @@ class MeasuredBlock(Strict):
     block: int
     ln_ratio: dict[str, dict[str, float]]
     champion_first: dict[str, bool]
+
+
+class GoalRun(Strict):
+    """What became of a run for goals; failure: its reason, None for one that ended well.
+
+    block: the run's number in its cell, None for a warm-up; values: by metric, empty for a
+    failed run; disturbed: the machine got in its way.
+    """
+
+    cell: str
+    block: int | None
+    failure: str | None
+    values: dict[str, float]
+    disturbed: bool = False

@@ -13,6 +13,7 @@ from thermite.judge.build.store import StoredBuild
 from thermite.judge.job.builds import arm_build
 from thermite.judge.job.desk import Desk
 from thermite.judge.job.ending import Ending, concluded, ending, plain_verdict
+from thermite.judge.job.goals import verify_goals
 from thermite.judge.job.single import judge_alone
 from thermite.judge.job.tape import Tape
 from thermite.judge.job.walk import Walk
@@ -28,14 +29,20 @@ BYTE_IDENTICAL = "the build is byte-identical to the champion's"
 
 
 def judge(job: Job, desk: Desk) -> Verdict | Held | None:
-    """Judge a candidate against the champion, or alone, and return what came of this try.
+    """Judge a candidate against the champion, by its goals, or alone; return what came of this try.
 
     Builds, runs, checks, blocks and decisions are appended on the way; the verdict is not.
     None: the harness is stopping, and the job goes on later from its history.
     """
     try:
         check_target(desk)
-        return judge_alone(job, desk) if job.kind == "single" else _attempt(job, desk)
+        match job.kind:
+            case "single":
+                return judge_alone(job, desk)
+            case "goals":
+                return verify_goals(job, desk)
+            case _:
+                return _attempt(job, desk)
     except InfrastructureError as error:
         return plain_verdict(job, "crash_infra", [str(error)])
     except OSError as error:  # the judge's own files: a full disk, a folder that is gone

@@ -59,13 +59,24 @@ class Bench:
         order = [(turn.cell, arm) for turn in turns for arm in turn.arms]
         return self._runs(stage, block, order, self.settle_ms)
 
-    def alone(self, cell: str) -> list[Run | Check]:
+    def alone(
+        self,
+        cell: str,
+        *,
+        stage: JudgeStage = "single",
+        block: int | None = None,
+        metrics: Mapping[str, MetricRule] | None = None,
+    ) -> list[Run | Check]:
         """Run the candidate once in a cell, without a champion, and return the facts of it.
+
+        Args:
+            metrics: that the run must have values of; the bench's own when none are given.
 
         Raises:
             InfrastructureError: the rig or the kit failed.
         """
-        return self._runs("single", None, [(cell, "candidate")], self.settle_ms)
+        order: list[tuple[str, Arm]] = [(cell, "candidate")]
+        return self._runs(stage, block, order, self.settle_ms, metrics)
 
     def warm_up(
         self, stage: JudgeStage, cells: Sequence[str], times: int
@@ -89,7 +100,9 @@ class Bench:
         block: int | None,
         order: Sequence[tuple[str, Arm]],
         settle_ms: int,
+        metrics: Mapping[str, MetricRule] | None = None,
     ) -> list[Run | Check]:
+        wanted = self.metrics if metrics is None else metrics
         facts: list[Run | Check] = []
         with TemporaryDirectory(dir=self.scratch) as kept:
             outcomes = self._executed(order, Path(kept), settle_ms)
@@ -99,6 +112,7 @@ class Bench:
                     self.identity.at(stage, block, cell, arm, position),
                     outcome,
                     Path(kept, str(position)),
+                    wanted,
                 )
                 if is_failed(facts):
                     break
@@ -137,7 +151,9 @@ class Bench:
             raise InfrastructureError(f"a run got isolation {got}, and this job has {wanted}")
         return outcome
 
-    def _checked(self, fact: Run, outcome: RunOutcome, kept: Path) -> list[Run | Check]:
+    def _checked(
+        self, fact: Run, outcome: RunOutcome, kept: Path, metrics: Mapping[str, MetricRule]
+    ) -> list[Run | Check]:
         if outcome.failure is not None:
             return exit_facts(fact, outcome)
         with TemporaryDirectory(dir=self.scratch) as scratch:
@@ -149,7 +165,7 @@ class Bench:
                 outputs=kept / OUT,
                 scratch=Path(scratch),
             )
-        return as_facts(fact, outcome, said, self.metrics)
+        return as_facts(fact, outcome, said, metrics)
 
 
 def is_failed(facts: Sequence[object]) -> bool:

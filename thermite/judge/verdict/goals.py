@@ -7,7 +7,7 @@ Source: the reference page "Kit manifest", Verifiers; kit requirements K-060 to 
 D46.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -49,10 +49,6 @@ class Decided(NamedTuple):
     reasons: list[str]
 
 
-Failures: TypeAlias = Mapping[Task, Sequence[str]]
-"""What was run: one reason for each failed cell, none when all passed."""
-
-
 @dataclass(frozen=True)
 class Course:
     """One pass over a candidate's goals.
@@ -67,33 +63,8 @@ class Course:
     cells: Collection[str]
     which: Pass
 
-    def next(self, failures: Failures) -> Next | None:
-        """Return what is run after what was, or None when all is decided."""
-        return self._walk(failures)[1]
-
-    def reports(self, failures: Failures) -> list[tuple[str, Decided]]:
-        """Return the goals by their ids with what came of each, in the contract's order.
-
-        Review goals are none of the judge's, and are left out.
-
-        Raises:
-            RuntimeError: something is still to be run.
-        """
-        decided, left = self._walk(failures)
-        if left is not None:
-            raise RuntimeError(f"{left.task.name} is still to be verified")
-        lacking = self._lacking()
-        found = []
-        for goal in self.goals:
-            task = _task_of(goal)
-            if task is not None:
-                found.append(
-                    (goal.id, Decided(met=False, reasons=lacking) if lacking else decided[task])
-                )
-        return found
-
-    def _walk(self, failures: Failures) -> tuple[dict[Task, Decided], Next | None]:
-        """Decide one ready task after the other, until one must be run or none is left."""
+    def walk(self) -> Generator[Next, Sequence[str], dict[Task, Decided]]:
+        """Yield what is run next; it is sent one reason for each cell that failed."""
         decided: dict[Task, Decided] = {}
         waiting = [] if self._lacking() else sorted(self._tasks(), key=self._place)
         while waiting:
@@ -107,13 +78,39 @@ class Course:
                 decided[task] = Decided(met=None, reasons=[])
             elif closed:
                 decided[task] = Decided(met=False, reasons=[not_run(closed)])
-            elif task in failures:
-                decided[task] = Decided(
-                    met=not failures[task], reasons=goal_reasons(failures[task])
-                )
             else:
-                return decided, Next(task, cells)
-        return decided, None
+                failed = yield Next(task, cells)
+                decided[task] = Decided(met=not failed, reasons=goal_reasons(failed))
+        return decided
+
+    def reports(self, decided: Mapping[Task, Decided]) -> list[tuple[str, Decided]]:
+        """Return the goals by their ids with what came of each, in the contract's order.
+
+        Review goals are none of the judge's, and are left out.
+
+        Args:
+            decided: what the walk returned.
+        """
+        lacking = self._lacking()
+        found = []
+        for goal in self.goals:
+            task = _task_of(goal)
+            if task is not None:
+                found.append(
+                    (goal.id, Decided(met=False, reasons=lacking) if lacking else decided[task])
+                )
+        return found
+
+    def threshold(self, task: Task) -> ThresholdGoal:
+        """Return the threshold that a task is about.
+
+        Raises:
+            TypeError: it is a verifier; a bug of ours.
+        """
+        found = next(goal.verify for goal in self.goals if goal.id == task.name)
+        if not isinstance(found, ThresholdGoal):
+            raise TypeError(f"goal {task.name} is no threshold")
+        return found
 
     def _lacking(self) -> list[str]:
         """Return why no goal can be met in the hidden pass: held-out cells that are not there."""
@@ -145,15 +142,9 @@ class Course:
         if task.kind == "code":
             cells = self.verifiers[task.name].cells
         else:
-            cells = self._threshold(task).cells
+            cells = self.threshold(task).cells
         hidden = self.which == "hidden"
         return [cell for cell in dict.fromkeys(cells) if (cell in self.held_out) is hidden]
-
-    def _threshold(self, task: Task) -> ThresholdGoal:
-        found = next(goal.verify for goal in self.goals if goal.id == task.name)
-        if not isinstance(found, ThresholdGoal):
-            raise TypeError(f"goal {task.name} is no threshold")
-        return found
 
     def _place(self, task: Task) -> tuple[int, int, str]:
         """Return a task's place among the ready ones (D41)."""

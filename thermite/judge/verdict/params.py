@@ -15,12 +15,15 @@ from thermite.judge.verdict.evidence import largest_ln_evidence
 from thermite.schema.contract import (
     CPU_MIN_EFFECT,
     GPU_MIN_EFFECT,
+    CodeGoal,
     Contract,
     Guard,
     Judging,
     Objective,
     Primary,
+    ThresholdGoal,
 )
+from thermite.schema.goal_rules import GoalRules
 from thermite.schema.kit import CheckMetric, Kit, Metric, RateMetric
 from thermite.schema.rule import ConstraintRule, GuardRule, MetricRule, RuleParameters
 
@@ -94,6 +97,28 @@ def metric_rule(kit: Kit, name: str, cells: Sequence[str]) -> MetricRule:
     if isinstance(metric, CheckMetric):
         return MetricRule(kind="check", unit=metric.unit, field=metric.field, work={})
     return MetricRule(kind="time", unit=metric.unit, field=None, work={})
+
+
+def goal_rules(contract: Contract, kit: Kit) -> GoalRules:
+    """Return what the kit says of a contract's goals; the kit fits the contract."""
+    thresholds = [g.verify for g in contract.goals if isinstance(g.verify, ThresholdGoal)]
+    cells: dict[str, list[str]] = {}
+    for one in thresholds:
+        cells.setdefault(one.metric, []).extend(one.cells)
+    waiting = [g.verify.verifier for g in contract.goals if isinstance(g.verify, CodeGoal)]
+    needed: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += kit.verifiers[name].requires
+    return GoalRules(
+        verifiers={name: one for name, one in kit.verifiers.items() if name in needed},
+        metrics={
+            name: metric_rule(kit, name, list(dict.fromkeys(of))) for name, of in cells.items()
+        },
+        held_out=[cell for cell in dict.fromkeys(contract.held_out_cells) if cell in kit.cells],
+    )
 
 
 def impossible_stages(judging: Judging, attempts: int) -> list[str]:

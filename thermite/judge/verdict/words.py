@@ -5,10 +5,11 @@ Source: the design page on judging, 2.3, 3.2, 3.5 and 3.9.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from thermite.schema.event import Decision, Interval
+from thermite.schema.contract import Contract
+from thermite.schema.event import Decision, GoalChecked, Interval
 from thermite.schema.rule import RuleParameters
 from thermite.schema.stage import IsolationRecord
 
@@ -18,6 +19,7 @@ PLACEMENT_EFFECT: Final = 0.03
 """What code placement alone was seen to gain on target cpu (judging, 2.3)."""
 NO_HELD_OUT: Final = "no held-out cells: this gain is only shown on what the agents saw"
 """Note of a promotion without held-out cells (judging, 3.2)."""
+_PASS: Final = {"visible": "", "hidden": " on held-out cells"}
 
 
 def percent(fraction: float) -> str:
@@ -87,6 +89,19 @@ def isolation_notes(isolation: IsolationRecord) -> list[str]:
         kept = "Landlock kept it from kit, ledger and keys"
         return [f"isolation: none + landlock – {said}, and {kept}"]
     return [f"isolation: none – {said} and could read the kit"]
+
+
+def unmet_goals(contract: Contract, checked: Iterable[GoalChecked]) -> list[str]:
+    """Return one reason for each goal that is unmet in a pass, in the contract's order."""
+    found: dict[tuple[str, str], list[str]] = {
+        (one.goal, one.passed): one.reasons for one in checked if not one.met
+    }
+    return [
+        f"goal {goal.id}{_PASS[which]}: {'; '.join(found[goal.id, which])}"
+        for goal in contract.goals
+        for which in _PASS
+        if (goal.id, which) in found
+    ]
 
 
 def _lost(decision: Decision, p: RuleParameters) -> list[str]:
