@@ -27,10 +27,12 @@ from thermite.harness.folder import RigFolder
 from thermite.harness.judge_job import Bench
 from thermite.judge.build.store import BuildStore
 from thermite.judge.verdict.coin import commitment, order_seed
+from thermite.judge.verdict.params import goal_rules
 from thermite.kit.folder import commit_of_folder
 from thermite.ledger.append import Ledger
 from thermite.schema import event as e
-from thermite.schema.contract import RepoAt
+from thermite.schema.contract import Contract, RepoAt
+from thermite.schema.kit import Kit
 from thermite.schema.strict import Strict
 
 DIGEST = "5" * 64
@@ -50,6 +52,7 @@ class Home:
     base: Mapping[str, object]
     candidates: Mapping[str, Mapping[str, object]]
     contract: Mapping[str, object] = field(default_factory=dict)
+    manifest: Kit = KIT
     key: SigningKey = field(default_factory=SigningKey.generate)
 
     def __post_init__(self) -> None:
@@ -59,7 +62,7 @@ class Home:
         (kit / "bench").mkdir(parents=True)
         for name in ("bench/build.sh", "bench/driver.py", "check.py"):
             (kit / name).write_text("# the kit's own\n")
-        (kit / "kit.json").write_bytes(msgspec.json.encode(KIT))
+        (kit / "kit.json").write_bytes(msgspec.json.encode(self.manifest))
         self.kit = RepoAt(repo="tiny", commit=commit_of_folder(self.rig.kit_repo("tiny"), kit))
         project, replay = self.folder / "project", self.folder / "replay"
         project.mkdir()
@@ -95,12 +98,15 @@ class Home:
 
     def creation(self) -> list[Strict]:
         seed = order_seed(COIN, bytes.fromhex(DIGEST))
+        raw = self.raw_contract()
+        wanted = msgspec.json.decode(raw, type=Contract)
         created = e.AssignmentCreated(
-            contract=msgspec.Raw(self.raw_contract()),
+            contract=msgspec.Raw(raw),
             contract_sha256="c" * 64,
-            kit=self.kit,
+            kit=wanted.project.kit,
             project=self.project,
             order_commitment=commitment(seed).hex(),
+            goals=goal_rules(wanted, self.manifest) if wanted.campaign == "goal" else None,
         )
         return [created, e.McpServers(servers=[])]
 

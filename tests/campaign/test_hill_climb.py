@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from thermite.campaign import hill_climb
+from thermite.campaign import attempts, hill_climb
 from thermite.campaign.fold import fold, replay
 from thermite.campaign.state import State
 from thermite.campaign.table import problem
@@ -174,7 +174,7 @@ def test_only_what_is_not_the_candidates_fault_is_judged_again(
     assignment = state_of([*START, build(1)]).assignments[A]
     attempt = assignment.attempts[1]
     attempt.infra_returns = attempt.noisy_returns = returns
-    assert hill_climb.goes_back(assignment, attempt, verdict(1, kind)) is back
+    assert attempts.goes_back(assignment, attempt, verdict(1, kind)) is back
 
 
 def test_a_try_again_takes_the_next_number_and_a_fresh_index() -> None:
@@ -246,9 +246,9 @@ def test_the_budget_counts_no_attempt_that_the_rigs_end_cut_off() -> None:
 
 def test_the_same_tree_is_answered_by_the_attempt_that_judged_it() -> None:
     state = state_of([*JUDGED, verdict(1, "not_better")])
-    assert hill_climb.duplicate_of(state.assignments[A], TREE) == 1
+    assert attempts.duplicate_of(state.assignments[A], TREE) == 1
     state = state_of([*JUDGED, verdict(1, "crash_candidate")])
-    assert hill_climb.duplicate_of(state.assignments[A], TREE) is None
+    assert attempts.duplicate_of(state.assignments[A], TREE) is None
 
 
 def test_the_end_tells_the_re_anchors_gain_and_reveals_the_coin() -> None:

@@ -17,6 +17,8 @@ from thermite.schema.verdict import ANSWERS_A_DUPLICATE
 
 RETURNED: Final = frozenset({"crash_infra", "noisy_rig"})
 """Verdicts after which the judge may take the same attempt again."""
+GOAL_STAGES: Final = frozenset({"visible", "hidden"})
+"""Stages of a goal campaign: its judging begins with its first run."""
 LOCKING: Final = frozenset({"ledger_rolled_back", "ledger_forked"})
 """Refusals after which a rig takes no assignment until `accept-loss` (ledger and signing, 3.9)."""
 
@@ -118,6 +120,7 @@ def _assignment_created(state: State, event: e.Event, data: e.AssignmentCreated)
         kit=data.kit,
         project=data.project,
         champion=data.project.commit,
+        goals=data.goals,
     )
 
 
@@ -204,7 +207,7 @@ def _build(state: State, event: e.Event, data: e.Build) -> None:
         return
     attempt = _attempt(state, event)
     if data.tries != attempt.tries:
-        attempt.facts = []
+        attempt.facts, attempt.checked = [], {}
     attempt.status, attempt.tries = "building", data.tries
     if data.arm == "candidate" and data.outcome == "ok":
         attempt.outputs = data.outputs_digest
@@ -226,10 +229,19 @@ def _fact(state: State, event: e.Event, data: e.Run | e.Check | e.Block | e.Deci
         return
     assignment, attempt = _of(state, event), _attempt(state, event)
     attempt.facts.append(data)
+    if isinstance(data, e.Run) and data.stage in GOAL_STAGES:
+        attempt.status = "judging"
     if isinstance(data, e.Run) and data.outcome != "ok":
         attempt.held_out_failed = data.cell in assignment.contract.held_out_cells
     if isinstance(data, e.Block) and data.dropped == "interrupted":
         attempt.interrupted += 1
+
+
+def _goal_checked(state: State, event: e.Event, data: e.GoalChecked) -> None:
+    attempt = _attempt(state, event)
+    attempt.status = "judging"
+    attempt.facts.append(data)
+    attempt.checked[data.goal, data.passed] = data
 
 
 def _re_anchor_fact(assignment: Assignment, data: e.Run | e.Check | e.Block | e.Decision) -> None:
@@ -249,7 +261,7 @@ def _verdict(state: State, event: e.Event, data: e.Verdict) -> None:
     attempt.infra_returns += data.verdict == "crash_infra"
     attempt.noisy_returns += data.verdict == "noisy_rig"
     if data.verdict in RETURNED:
-        attempt.tries = data.tries + 1
+        attempt.tries, attempt.checked = data.tries + 1, {}
     if data.verdict in ANSWERS_A_DUPLICATE:
         for content in (attempt.tree, attempt.outputs):
             if content is not None:
@@ -272,6 +284,14 @@ def _hold_resolved(state: State, event: e.Event, data: e.HoldResolved) -> None:
     attempt = _attempt(state, event)
     attempt.released, attempt.rejected = data.action == "release", data.action == "reject"
     attempt.status = "judging"
+
+
+def _review_vote(state: State, event: e.Event, data: e.ReviewVote) -> None:
+    _attempt(state, event).votes.setdefault(data.goal, []).append(data)
+
+
+def _review_result(state: State, event: e.Event, data: e.ReviewResult) -> None:
+    _attempt(state, event).reviewed[data.goal] = data.met
 
 
 def _steered(state: State, event: e.Event, data: e.Steered) -> None:
@@ -316,10 +336,13 @@ _CHANGES: Final[dict[type, Callable[[State, e.Event, Any], None]]] = {
     e.Check: _fact,
     e.Block: _fact,
     e.Decision: _fact,
+    e.GoalChecked: _goal_checked,
     e.Verdict: _verdict,
     e.ChampionPromoted: _champion_promoted,
     e.Hold: _hold,
     e.HoldResolved: _hold_resolved,
+    e.ReviewVote: _review_vote,
+    e.ReviewResult: _review_result,
     e.Steered: _steered,
     e.IsolationProbe: _isolation_probe,
     e.RigSelftest: _rig_selftest,

@@ -8,6 +8,8 @@ the headline gain. Source: the reference page "Contract", Campaign kinds; judgin
 import math
 from typing import Final
 
+from thermite.campaign import attempts, limits
+from thermite.campaign.review import REVIEW
 from thermite.campaign.state import Assignment, Attempt, ReAnchor
 from thermite.schema.event import (
     AssignmentEnded,
@@ -19,27 +21,13 @@ from thermite.schema.event import (
 )
 from thermite.schema.strict import Strict
 
-NOISY_RETURNS: Final = 3
-"""Returns to the queue for disturbed blocks before `noisy_rig` stands (judging, 3.1)."""
 RE_ANCHOR_EVERY: Final = 10
 """Promotions between two re-anchors (judging, 3.2)."""
-INFRA_IN_A_ROW: Final = 3
-"""Attempts in a row that end as crash_infra before the campaign stops: the kit or the rig is
-broken, and a loop would only eat the budget (known faults, B11; our figure)."""
 
 
 def end_reason(assignment: Assignment) -> str | None:
     """Return why no further attempt starts, or None."""
-    budget, spent = assignment.contract.budget, assignment.spent
-    if assignment.stop_wanted is not None:
-        return "stopped"
-    if counted_attempts(assignment) >= budget.attempts:
-        return "budget: attempts"
-    for name in ("wall_s", "judge_s", "tokens", "usd"):
-        limit = getattr(budget, name)
-        if limit is not None and spent.get(name, 0.0) >= limit:
-            return f"budget: {name}"
-    return _stop_rule(assignment) or _broken(assignment)
+    return limits.reached(assignment) or _stop_rule(assignment) or limits.broken(assignment)
 
 
 def _stop_rule(assignment: Assignment) -> str | None:
@@ -51,19 +39,6 @@ def _stop_rule(assignment: Assignment) -> str | None:
     return None
 
 
-def _broken(assignment: Assignment) -> str | None:
-    ended = [a for a in assignment.attempts.values() if a.status == "ended"]
-    last = ended[-INFRA_IN_A_ROW:]
-    if len(last) == INFRA_IN_A_ROW and all(a.result == "crash_infra" for a in last):
-        return "infrastructure"
-    return None
-
-
-def counted_attempts(assignment: Assignment) -> int:
-    """Return how many attempts the budget counts: all but those that the rig's end cut off."""
-    return sum(attempt.result != "killed" for attempt in assignment.attempts.values())
-
-
 def total_gain(assignment: Assignment) -> float:
     """Return the gain that the promotions claim together, a fraction."""
     return math.prod(1.0 + promotion.gain for promotion in assignment.promotions) - 1.0
@@ -72,12 +47,7 @@ def total_gain(assignment: Assignment) -> float:
 def stale_attempts(assignment: Assignment) -> int:
     """Return how many attempts ended since the last promotion."""
     last = assignment.promotions[-1].attempt if assignment.promotions else 0
-    return sum(a.status == "ended" for n, a in assignment.attempts.items() if n > last)
-
-
-def duplicate_of(assignment: Assignment, tree: str) -> int | None:
-    """Return the attempt that judged this tree already, or None."""
-    return assignment.answered.get(tree)
+    return attempts.ended_since(assignment, last)
 
 
 def is_stale(assignment: Assignment, attempt: Attempt) -> bool:
@@ -89,20 +59,9 @@ def is_stale(assignment: Assignment, attempt: Attempt) -> bool:
     return started is not None and started.champion != assignment.champion
 
 
-def goes_back(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> bool:
-    """Return whether the judge takes the attempt again after this verdict.
-
-    A failure of the rig, the kit or the champion is tried once more (Kit manifest, Outcomes),
-    disturbed blocks three times. An attempt that was interrupted too often is not.
-    """
-    if verdict.verdict == "crash_infra" and attempt.interrupted <= NOISY_RETURNS:
-        return attempt.infra_returns < assignment.contract.judging.infra_retries
-    return verdict.verdict == "noisy_rig" and attempt.noisy_returns < NOISY_RETURNS
-
-
 def after_verdict(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> list[Strict]:
     """Return the payloads that follow from a verdict, the verdict first, as one transaction."""
-    if goes_back(assignment, attempt, verdict):
+    if attempts.goes_back(assignment, attempt, verdict):
         return [verdict]
     follow: list[Strict] = [verdict]
     if verdict.verdict == "promoted":
@@ -148,23 +107,15 @@ def headline(assignment: Assignment) -> ReAnchor | None:
 
 def open_holds(assignment: Assignment) -> list[int]:
     """Return the attempts that wait for a person."""
-    return [number for number, a in assignment.attempts.items() if a.status == "held"]
+    held = ((number, a) for number, a in assignment.attempts.items() if a.status == "held")
+    return [number for number, attempt in held if attempt.hold != REVIEW]
 
 
 def hold_ran_out(assignment: Assignment, number: int) -> list[Strict]:
     """Return the payloads that end a hold that nobody released, as one transaction."""
     attempt = assignment.attempts[number]
-    verdict = Verdict(
-        attempt=number,
-        tries=attempt.tries,
-        verdict="not_confirmed",
-        reasons=[f"held for {attempt.hold}, nobody released it"],
-        cells={},
-        gain=None,
-        interval=None,
-        marks=[],
-        notes=[],
-    )
+    said = f"held for {attempt.hold}, nobody released it"
+    verdict = attempts.unmeasured(attempt, "not_confirmed", [said])
     resolved = HoldResolved(attempt=number, action="expired", by="time")
     return [resolved, verdict, AttemptEnded(attempt=number, result=verdict.verdict)]
 

@@ -13,12 +13,15 @@ from thermite.schema.event import (
     AttemptStarted,
     ChampionPromoted,
     Decision,
+    GoalChecked,
     IsolationProbe,
     LaneOpened,
     LedgerOpened,
+    ReviewVote,
     RigSelftest,
     Verdict,
 )
+from thermite.schema.goal_rules import GoalRules
 from thermite.schema.job import JudgeFact
 
 AttemptStatus: TypeAlias = Literal[
@@ -44,7 +47,8 @@ class Attempt:
     """One candidate from proposal to verdict.
 
     tries: how often the judge took it from the queue; facts: what the ledger holds of the
-    present try; outputs: digest of the candidate's build outputs; result: set at the end.
+    present try; outputs: digest of the candidate's build outputs; checked: what came of each
+    goal in each pass of this try; votes and reviewed: of review goals; result: set at the end.
     """
 
     started: AttemptStarted
@@ -56,6 +60,9 @@ class Attempt:
     tries: int = 0
     facts: list[JudgeFact] = field(default_factory=list)
     outputs: str | None = None
+    checked: dict[tuple[str, str], GoalChecked] = field(default_factory=dict)
+    votes: dict[str, list[ReviewVote]] = field(default_factory=dict)
+    reviewed: dict[str, bool] = field(default_factory=dict)
     verdict: Verdict | None = None
     hold: str | None = None
     released: bool = False
@@ -95,6 +102,7 @@ class Assignment:
     project: RepoAt
     champion: str
     status: AssignmentStatus = "running"
+    goals: GoalRules | None = None
     mcp_servers: list[McpServer] | None = None
     lanes: dict[int, LaneOpened] = field(default_factory=dict)
     attempts: dict[int, Attempt] = field(default_factory=dict)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from thermite.campaign.fold import RETURNED
+from thermite.campaign.goal import standings
+from thermite.campaign.review import REVIEW, questions
 from thermite.campaign.state import Assignment, Attempt, AttemptStatus, State
 from thermite.schema import event as e
 from thermite.schema.verdict import VerdictKind
@@ -25,8 +27,11 @@ ATTEMPT: Final[Mapping[type, frozenset[AttemptStatus]]] = {
     e.Block: frozenset({"judging"}),
     e.Decision: frozenset({"judging"}),
     e.Verdict: frozenset({"submitted", "building", "judging", "judged", "held"}),
-    e.Hold: frozenset({"judging"}),
+    e.GoalChecked: frozenset({"building", "judging"}),
+    e.Hold: frozenset({"submitted", "building", "judging"}),
     e.HoldResolved: frozenset({"held"}),
+    e.ReviewVote: frozenset({"held"}),
+    e.ReviewResult: frozenset({"held"}),
     e.ChampionPromoted: frozenset({"judged"}),
     e.AttemptEnded: frozenset({"finished", "judged", "promoted"}),
 }
@@ -169,16 +174,28 @@ def _judge_started_rule(
     return None
 
 
-def _verdict_rule(_: Assignment, attempt: Attempt, data: e.Verdict) -> str | None:
+def _verdict_rule(assignment: Assignment, attempt: Attempt, data: e.Verdict) -> str | None:
     if attempt.commit is None:
         return f"a verdict on attempt {data.attempt}, which has no candidate"
     if attempt.status == "judged" and data.verdict not in ("crash_infra", "noisy_rig", "cancelled"):
         return f"a second verdict on attempt {data.attempt}"
-    if data.verdict == "promoted" and not _confirmed(attempt):
-        return f"attempt {data.attempt} is promoted, and no confirm stage passed"
-    if attempt.status != "submitted" or data.verdict in NEEDS_NO_CANDIDATE_RUN:
+    unearned = _unearned_problem(assignment, attempt, data)
+    if unearned is not None:
+        return unearned
+    needs_no_run = (
+        data.verdict in NEEDS_NO_CANDIDATE_RUN or assignment.contract.campaign == "research"
+    )
+    if attempt.status != "submitted" or needs_no_run:
         return None
     return f"{data.verdict} on attempt {data.attempt}, which was never built"
+
+
+def _unearned_problem(assignment: Assignment, attempt: Attempt, data: e.Verdict) -> str | None:
+    if data.verdict == "promoted" and not _confirmed(attempt):
+        return f"attempt {data.attempt} is promoted, and no confirm stage passed"
+    if data.verdict == "goals_met" and any(s.met != "met" for s in standings(assignment, attempt)):
+        return f"attempt {data.attempt} is said to meet all goals, and it does not"
+    return None
 
 
 def _confirmed(attempt: Attempt) -> bool:
@@ -198,6 +215,56 @@ def _promotion_rule(
     return None
 
 
+def _hold_rule(assignment: Assignment, attempt: Attempt, data: e.Hold) -> str | None:
+    if data.reason == REVIEW and not questions(assignment):
+        return f"attempt {data.attempt} is held for votes, and the contract asks for none"
+    if data.reason != REVIEW and attempt.status != "judging":
+        return f"hold of attempt {data.attempt}, which is {attempt.status}"
+    return None
+
+
+def _resolve_rule(_: Assignment, attempt: Attempt, data: e.HoldResolved) -> str | None:
+    if attempt.hold == REVIEW:
+        return f"attempt {data.attempt} waits for votes, and no hold ends that"
+    return None
+
+
+def _goal_rule(assignment: Assignment, attempt: Attempt, data: e.GoalChecked) -> str | None:
+    known = {goal.id for goal in assignment.contract.goals} - questions(assignment).keys()
+    if data.goal not in known:
+        return f"the contract has no goal {data.goal!a} that a judge checks"
+    if (data.goal, data.passed) in attempt.checked:
+        return f"goal {data.goal} of attempt {data.attempt} is checked twice"
+    return None
+
+
+def _vote_rule(assignment: Assignment, attempt: Attempt, data: e.ReviewVote) -> str | None:
+    undecided = _undecided_problem(assignment, attempt, data.attempt, data.goal)
+    if undecided is None and data.voter in {v.voter for v in attempt.votes.get(data.goal, [])}:
+        return f"{data.voter} votes twice on goal {data.goal} of attempt {data.attempt}"
+    return undecided
+
+
+def _result_rule(assignment: Assignment, attempt: Attempt, data: e.ReviewResult) -> str | None:
+    undecided = _undecided_problem(assignment, attempt, data.attempt, data.goal)
+    votes = [vote.vote == "met" for vote in attempt.votes.get(data.goal, [])]
+    if undecided is None and votes.count(data.met) < questions(assignment)[data.goal].quorum:
+        return f"goal {data.goal} of attempt {data.attempt} has no quorum"
+    return undecided
+
+
+def _undecided_problem(
+    assignment: Assignment, attempt: Attempt, number: int, goal: str
+) -> str | None:
+    if attempt.hold != REVIEW:
+        return f"attempt {number} waits for no vote"
+    if goal not in questions(assignment):
+        return f"the contract has no goal {goal!a} to vote on"
+    if goal in attempt.reviewed:
+        return f"goal {goal} of attempt {number} is decided already"
+    return None
+
+
 _OWN: Final[Mapping[type, Callable[[Assignment, Any], str | None]]] = {
     e.LaneOpened: _lane_problem,
     e.AssignmentPaused: _pause_problem,
@@ -210,4 +277,9 @@ _RULES: Final[Mapping[type, Callable[[Assignment, Attempt, Any], str | None]]] =
     e.JudgeStarted: _judge_started_rule,
     e.Verdict: _verdict_rule,
     e.ChampionPromoted: _promotion_rule,
+    e.GoalChecked: _goal_rule,
+    e.Hold: _hold_rule,
+    e.HoldResolved: _resolve_rule,
+    e.ReviewVote: _vote_rule,
+    e.ReviewResult: _result_rule,
 }

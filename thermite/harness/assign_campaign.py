@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+import msgspec
+
 from thermite.command.verify import Command
 from thermite.errors import CommandError, KitError
 from thermite.harness.assign_backend import (
@@ -23,6 +25,7 @@ from thermite.harness.book import Draft
 from thermite.harness.decide import accepted, draft
 from thermite.harness.folder import RigFolder
 from thermite.judge.verdict.coin import commitment, order_seed
+from thermite.judge.verdict.params import goal_rules
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import export_folder
 from thermite.kit.fit import fit_problems
@@ -36,13 +39,16 @@ from thermite.schema.event import (
     IsolationProbe,
     McpServers,
 )
+from thermite.schema.goal_rules import GoalRules
 from thermite.schema.ids import CommitId
 from thermite.schema.kit import Kit
 from thermite.schema.protection import is_protected
 from thermite.schema.strict import Strict
 
-RUNS: Final = frozenset({"hill_climb"})
+RUNS: Final = frozenset({"hill_climb", "goal", "research"})
 """Kinds of campaign that this version runs."""
+MOST_GOAL_BYTES: Final = 64 << 10
+"""Of what the kit says of the goals: with a contract of 128 KiB it must fit an event's 256 KiB."""
 _ENOUGH: Final[dict[WantedIsolation, frozenset[str]]] = {
     "users": frozenset({"users", "users+namespaces"}),
     "users+namespaces": frozenset({"users+namespaces"}),
@@ -74,8 +80,12 @@ def wanted(body: AssignBody, probe: IsolationProbe | None) -> Contract:
     return contract
 
 
-def check_kit(body: AssignBody, contract: Contract, folder: RigFolder, target: str) -> None:
+def check_kit(
+    body: AssignBody, contract: Contract, folder: RigFolder, target: str
+) -> GoalRules | None:
     """Refuse an assignment whose kit, project or models do not fit, all of them imported.
+
+    Returns what the kit says of the contract's goals, None for a hill climb.
 
     Args:
         target: what this rig measures on.
@@ -95,6 +105,9 @@ def check_kit(body: AssignBody, contract: Contract, folder: RigFolder, target: s
                 f"the contract names model file {model}, which is not on this rig: send it along"
                 " (thermite assign --model FILE)",
             )
+    if contract.campaign == "research":
+        _check_research_servers(contract, body)
+        return None
     wanted_kit = contract.project.kit
     if wanted_kit is None:
         raise CommandError("contract_bad", "project.kit is missing: name the kit")
@@ -106,6 +119,29 @@ def check_kit(body: AssignBody, contract: Contract, folder: RigFolder, target: s
             "kit_misfit", f"the kit does not fit the contract: {'; '.join(problems)}"
         )
     check_servers(kit.mcp_servers, body.mcp_servers)
+    return _goal_rules(contract, kit) if contract.campaign == "goal" else None
+
+
+def _goal_rules(contract: Contract, kit: Kit) -> GoalRules:
+    rules = goal_rules(contract, kit)
+    size = len(msgspec.json.encode(rules))
+    if size > MOST_GOAL_BYTES:
+        raise CommandError(
+            "kit_misfit",
+            f"the kit's verifiers of these goals take {size} bytes in the ledger, and it keeps at"
+            f" most {MOST_GOAL_BYTES}: name fewer, or give them fewer cells",
+        )
+    return rules
+
+
+def _check_research_servers(contract: Contract, body: AssignBody) -> None:
+    if _as_set(contract.mcp_servers or []) != _as_set(body.mcp_servers):
+        raise CommandError(
+            "mcp_servers",
+            f"the contract names the MCP servers {_list(contract.mcp_servers or [], in_full=True)},"
+            f" and the assignment names {_list(body.mcp_servers, in_full=True)}: sign it again"
+            " with thermite assign, which sends the contract's servers",
+        )
 
 
 def check_servers(named: Sequence[McpServer], assigned: Sequence[McpServer]) -> None:
@@ -130,7 +166,9 @@ def transaction(
     body: AssignBody,
     contract: Contract,
     imports: Sequence[ImportCompleted],
+    *,
     coin_key: bytes,
+    goals: GoalRules | None = None,
 ) -> tuple[Draft, ...]:
     """Return the events of an accepted assignment, which are one transaction (step 14)."""
     seed = order_seed(coin_key, bytes.fromhex(command.digest))
@@ -141,6 +179,7 @@ def transaction(
         kit=contract.project.kit,
         project=RepoAt(repo=contract.project.repo, commit=contract.project.commit),
         order_commitment=commitment(seed).hex(),
+        goals=goals,
     )
     follows: list[Strict] = [created, McpServers(servers=body.mcp_servers)]
     about = command.assignment

@@ -6,15 +6,16 @@ the whole process: the spawner starts it again and the ledger says where to go o
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from thermite.campaign import hill_climb
+from thermite.campaign import by_kind, hill_climb, review
+from thermite.campaign.goal import ALL_MET
 from thermite.campaign.state import Assignment
 from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
-from thermite.harness.lane import Lane, told
+from thermite.harness.lane import PAUSE_S, Lane, told
 from thermite.harness.proposer import Backend, backend_for
 from thermite.harness.worker import Command
 from thermite.schema import event as e
@@ -100,17 +101,19 @@ class Campaign:
     def _work(self) -> str:
         turn = Turn(self.bench, self.assignment, self._must_stop)
         lanes = [self._lane(number, turn) for number in range(self._lane_count())]
-        if not self.assignment.selftested:
+        is_climb = self.assignment.contract.campaign == "hill_climb"
+        if is_climb and not self.assignment.selftested:
             turn.short_selftest()
         threads = [threading.Thread(target=self._guarded, args=(lane,)) for lane in lanes]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        self._wait_for_votes()
         if not self.stopping.is_set():
             self._close_holds()
             self._measure_again(turn)
-        ended = hill_climb.end_reason(self.assignment) or "nothing left to propose"
+        ended = by_kind.end_reason(self.assignment) or "nothing left to propose"
         return self._failure or ended
 
     def _must_stop(self) -> bool:
@@ -151,13 +154,33 @@ class Campaign:
         except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
             self.fatal(error)
 
+    def _append_all(self, payloads: Sequence[Strict]) -> None:
+        self.bench.book.append(*[Draft(p, assignment=self.id) for p in payloads])
+
     def _append(self, payload: Strict, lane: int | None = None) -> None:
         self.bench.book.append(Draft(payload, assignment=self.id, lane=lane))
 
+    def _wait_for_votes(self) -> None:
+        """Wait until every candidate that people are asked about is decided, or one meets all."""
+        book = self.bench.book
+        with book.changed:
+            while self._waits_for_votes():
+                book.changed.wait(PAUSE_S)
+
+    def _waits_for_votes(self) -> bool:
+        assignment = self.assignment
+        over = self._failure or self.stopping.is_set() or assignment.stop_wanted
+        return (
+            not over
+            and by_kind.end_reason(assignment) != ALL_MET
+            and bool(review.waiting(assignment))
+        )
+
     def _close_holds(self) -> None:
+        for number in review.waiting(self.assignment):
+            self._append_all(review.not_decided(self.assignment, number))
         for number in hill_climb.open_holds(self.assignment):
-            payloads = hill_climb.hold_ran_out(self.assignment, number)
-            self.bench.book.append(*[Draft(p, assignment=self.id) for p in payloads])
+            self._append_all(hill_climb.hold_ran_out(self.assignment, number))
 
     def _measure_again(self, turn: Turn) -> None:
         number = hill_climb.re_anchor_due(self.assignment, ending=True)
@@ -166,4 +189,4 @@ class Campaign:
 
     def _end(self, reason: str) -> None:
         seed = self.bench.seed(self.assignment)
-        self._append(hill_climb.the_end(self.assignment, reason, seed))
+        self._append(by_kind.the_end(self.assignment, reason, seed))

@@ -182,7 +182,15 @@ class Deciding:
         """Create the assignment: everything it needs is on the rig."""
         one = brought.assigning
         case, command, coin_key = one.case, one.command, self._bench.coin_key
-        drafts = partial(transaction, command, one.body, one.contract, brought.imports, coin_key)
+        drafts = partial(
+            transaction,
+            command,
+            one.body,
+            one.contract,
+            brought.imports,
+            coin_key=coin_key,
+            goals=brought.goals,
+        )
         try:
             done = self._clerk.commit(case, command, drafts)
         except CommandError as error:

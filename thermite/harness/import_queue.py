@@ -20,6 +20,7 @@ from thermite.harness.folder import RigFolder
 from thermite.harness.import_kit import Importer, MissingError
 from thermite.schema.command import Import, ModelFile
 from thermite.schema.event import ImportCompleted
+from thermite.schema.goal_rules import GoalRules
 from thermite.schema.offer import Fetch, Ready, WantedSource
 
 MOST_TRIES: Final = 3
@@ -40,6 +41,7 @@ class Brought:
 
     assigning: Assigning
     imports: list[ImportCompleted]
+    goals: GoalRules | None
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class ImportQueue:
             imports = self._importer.bring_in(
                 assigning.body.imports, self._recorded(), assigning.fetched
             )
-            check_kit(assigning.body, assigning.contract, self._folder, self._target)
+            goals = check_kit(assigning.body, assigning.contract, self._folder, self._target)
         except (CommandError, MissingError, InfrastructureError) as error:
             return Failed(assigning, error)
         except OSError as error:
@@ -186,7 +188,7 @@ class ImportQueue:
             return Failed(assigning, trouble)
         except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
             return error
-        return Brought(assigning, imports)
+        return Brought(assigning, imports, goals)
 
 
 def _sources(numbers: Collection[int], wanted: Collection[Import]) -> list[WantedSource]:

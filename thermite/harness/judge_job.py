@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -27,7 +28,8 @@ from thermite.rig.stages import Stages
 from thermite.schema.contract import Contract
 from thermite.schema.event import Block, Verdict
 from thermite.schema.ids import CommitId
-from thermite.schema.job import Held, Job, JudgeFact, Revision
+from thermite.schema.job import Held, Job, JobKind, JudgeFact, Revision
+from thermite.schema.kit import Kit
 from thermite.schema.strict import Strict
 
 
@@ -72,14 +74,27 @@ class Turn:
         contract: Contract | None = None,
     ) -> None:
         """Make ready for turns; contract: a local job's, else the assignment's own."""
-        if assignment.kit is None:
-            raise InfrastructureError(f"assignment {assignment.id} has no kit to judge with")
         self.bench, self.id, self.stopping = bench, assignment.id, stopping
-        self.kit_folder = exported_kit(bench.folder, assignment.kit.repo, assignment.kit.commit)
-        self.kit = load_kit(self.kit_folder)
         self.project = bench.folder.project_repo(assignment.project.repo)
         self.seed = bench.seed(assignment)
         self._contract = contract
+
+    @cached_property
+    def kit_folder(self) -> Path:
+        """The assignment's kit, exported when a job first needs it.
+
+        Raises:
+            InfrastructureError: there is none, or its commit is not on this rig.
+        """
+        kit = self.assignment.kit
+        if kit is None:
+            raise InfrastructureError(f"assignment {self.id} has no kit to judge with")
+        return exported_kit(self.bench.folder, kit.repo, kit.commit)
+
+    @cached_property
+    def kit(self) -> Kit:
+        """The kit's manifest."""
+        return load_kit(self.kit_folder)
 
     def judge(self, number: int) -> Verdict | Held | None:
         """Judge one attempt to its verdict or hold; None: the harness is stopping."""
@@ -130,7 +145,8 @@ class Turn:
         if attempt.commit is None or attempt.tree is None:
             raise RuntimeError(f"attempt {number} is judged before it has a candidate")
         candidate = Revision(commit=attempt.commit, tree=attempt.tree)
-        champion = self.assignment.champion
+        is_climb = self.assignment.contract.campaign == "hill_climb"
+        champion = self.assignment.champion if is_climb else None
         stale = hill_climb.is_stale(self.assignment, attempt)
         tries = attempt.tries + stale
         history = [] if stale else [f for f in attempt.facts if f.tries == tries]
@@ -152,19 +168,20 @@ class Turn:
         attempt: int | None,
         tries: int,
         candidate: Revision,
-        champion: str,
+        champion: str | None,
         history: Sequence[JudgeFact],
     ) -> Job:
         assignment = self.assignment
         if assignment.kit is None:
             raise RuntimeError("a job without a kit")
+        kind: JobKind = "attempt" if champion is not None else "goals"
         return Job(
-            kind="attempt" if attempt is not None else "re_anchor",
+            kind="re_anchor" if attempt is None else kind,
             assignment=self.id,
             attempt=attempt,
             tries=tries,
             candidate=candidate,
-            champion=self._revision(champion),
+            champion=None if champion is None else self._revision(champion),
             k=assignment.used_k + 1,
             order_seed=self.seed.hex(),
             contract=self._contract or assignment.contract,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from thermite.agent.brief import brief
-from thermite.campaign import hill_climb
+from thermite.campaign import attempts, by_kind, research
 from thermite.campaign.state import Assignment, Attempt
 from thermite.errors import InfrastructureError
 from thermite.harness import clock
@@ -26,7 +26,6 @@ from thermite.schema.event import Verdict
 from thermite.schema.ids import Sha256
 from thermite.schema.job import Held
 from thermite.schema.strict import Strict
-from thermite.schema.verdict import VerdictKind
 
 MOST_PATHS: Final = 100
 """Changed paths that an event names (our figure)."""
@@ -58,7 +57,7 @@ class Lane:
         if attempt is not None:
             self._judge(attempt.started.attempt)
             return True
-        if hill_climb.end_reason(self.assignment) is not None:
+        if by_kind.end_reason(self.assignment) is not None:
             return False
         if self.assignment.status == "paused":
             with self.book.changed:
@@ -114,7 +113,7 @@ class Lane:
             self._append(
                 e.AttemptStarted(
                     attempt=number,
-                    base=self.assignment.champion,
+                    base=by_kind.base(self.assignment),
                     proposal=proposal or None,
                     brief_sha256=hashlib.sha256(told).hexdigest(),
                     limits={},
@@ -154,7 +153,11 @@ class Lane:
     def _judge(self, number: int) -> None:
         attempt = self.assignment.attempts[number]
         begun = clock.mono_ns()
-        answer = self._known_answer(attempt) or self.turn.judge(number)
+        answer: Verdict | Held | None = self._known_answer(attempt)
+        if answer is None and self.assignment.contract.campaign == "research":
+            self._append(*research.after_submission(self.assignment, attempt))
+            return
+        answer = answer or self.turn.judge(number)
         if answer is None:
             return
         seconds = (clock.mono_ns() - begun) / 1e9
@@ -163,19 +166,21 @@ class Lane:
             self._append(spent, e.Hold(attempt=number, reason=answer.reason))
             return
         with self.book.lock:
-            follow = hill_climb.after_verdict(self.assignment, attempt, answer)
+            follow = by_kind.after_verdict(self.assignment, attempt, answer)
             self._append(spent, *follow)
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:
         """Return the verdict that takes no judge: a rejected hold, or a tree judged before."""
         if attempt.rejected:
-            return _unjudged(
+            return attempts.unmeasured(
                 attempt, "suspect", f"held for {attempt.hold}, and a person rejected it"
             )
-        same = hill_climb.duplicate_of(self.assignment, attempt.tree or "")
+        same = attempts.duplicate_of(self.assignment, attempt.tree or "")
         if same is None or attempt.tries > 1 or attempt.status != "submitted":
             return None
-        return _unjudged(attempt, "duplicate", f"the same tree was judged in attempt {same}")
+        return attempts.unmeasured(
+            attempt, "duplicate", f"the same tree was judged in attempt {same}"
+        )
 
 
 def told(text: str) -> str:
@@ -186,20 +191,6 @@ def told(text: str) -> str:
 def _shown(paths: list[str]) -> list[str]:
     """Return the first paths as text: a file's name may be any bytes, and long."""
     return [reason.shorten(reason.escape(path), MOST_PATH) for path in paths[:MOST_PATHS]]
-
-
-def _unjudged(attempt: Attempt, kind: VerdictKind, reason: str) -> Verdict:
-    return Verdict(
-        attempt=attempt.started.attempt,
-        tries=attempt.tries,
-        verdict=kind,
-        reasons=[reason],
-        cells={},
-        gain=None,
-        interval=None,
-        marks=[],
-        notes=[],
-    )
 
 
 def _finished(

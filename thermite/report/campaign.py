@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from thermite.campaign import hill_climb
+from thermite.campaign import hill_climb, limits
 from thermite.campaign.state import Assignment, Attempt, State
 from thermite.schema.event import Interval
 from thermite.schema.strict import Strict
@@ -136,7 +136,7 @@ def progress(assignment: Assignment) -> str:
         anchor = hill_climb.re_anchor_due(assignment, ending=True)
         if anchor is not None and assignment.re_anchors:
             return "measuring the champion against the start once more"
-        return f"{assignment.status}; {hill_climb.counted_attempts(assignment)} attempts"
+        return f"{assignment.status}; {limits.counted_attempts(assignment)} attempts"
     attempt = running[-1]
     name = attempt.started.proposal or str(attempt.started.attempt)
     return f"attempt {attempt.started.attempt} ({name}): {attempt.status}"
@@ -174,7 +174,7 @@ def _assignment_status(assignment: Assignment) -> dict[str, object]:
         "status": assignment.status,
         "reason": assignment.end_reason,
         "now": progress(assignment),
-        "attempts": hill_climb.counted_attempts(assignment),
+        "attempts": limits.counted_attempts(assignment),
         "budget": assignment.contract.budget.attempts,
         "verdicts": verdict_counts(assignment),
         "champion": assignment.champion,
