@@ -174,8 +174,9 @@ class SimulatedCopy:
     path: Path
     slot: str
 
-    def add(self, source: Path, name: str) -> None:
+    def add(self, source: Path, name: str, *, links: bool = False) -> None:
         target = self.path / name
+        assert links or not any(one.is_symlink() for one in source.rglob("*")), source
         target.parent.mkdir(exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, symlinks=True)
@@ -184,7 +185,7 @@ class SimulatedCopy:
             target.chmod(0o555 if source.stat().st_mode & 0o111 else 0o444)
             return
         for here, _, names in os.walk(target, topdown=False):
-            for file in (Path(here, one) for one in names):
+            for file in (Path(here, one) for one in names if not Path(here, one).is_symlink()):
                 file.chmod(0o555 if file.stat().st_mode & 0o111 else 0o444)
             Path(here).chmod(0o555)
 

@@ -1,15 +1,19 @@
 """Backends that a rig refuses before anything is created."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from thermite.errors import CommandError
-from thermite.harness.assign_backend import check_foreign_code
+from thermite.harness.assign_backend import check_backend, check_foreign_code
 from thermite.schema.contract import Contract
 from thermite.schema.event import IsolationProbe
 
 
-def contract(backend: str, isolation: str) -> Contract:
+def contract(
+    backend: str, isolation: str = "any", options: dict[str, Any] | None = None
+) -> Contract:
     return msgspec.convert(
         {
             "schema_version": 1,
@@ -18,7 +22,7 @@ def contract(backend: str, isolation: str) -> Contract:
             "task": "t",
             "project": {"repo": "p", "commit": "0" * 40},
             "isolation": isolation,
-            "agents": {"workers": {"backend": backend}},
+            "agents": {"workers": {"backend": backend, "options": options or {}}},
         },
         Contract,
     )
@@ -43,3 +47,29 @@ def test_foreign_code_never_runs_as_the_judge_unless_asked_for(
     with pytest.raises(CommandError, match="runs foreign code") as found:
         check_foreign_code(contract(backend, isolation), probe)
     assert found.value.code == "isolation"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        pytest.param({}, "is a list of text, the program and its arguments; it is null", id="none"),
+        pytest.param({"command": "ls"}, 'it is "ls"', id="a text"),
+        pytest.param({"command": []}, "it is []", id="empty"),
+        pytest.param({"command": [""]}, 'it is [""]', id="no program"),
+        pytest.param({"command": ["a\0b"]}, "is a list of text", id="a NUL"),
+        pytest.param({"command": ["a"], "limits": {"wall_s": 0}}, "wall_s is 0:", id="no time"),
+        pytest.param({"command": ["a"], "limits": {"wall_s": True}}, "wall_s is true", id="true"),
+        pytest.param({"command": ["a"], "limits": {"wall_s": 86401}}, "up to a day", id="long"),
+    ],
+)
+def test_options_that_no_program_starts_with_are_refused_at_assignment(
+    options: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(CommandError) as found:
+        check_backend(contract("command", options=options))
+    assert found.value.code == "contract_bad"
+    assert says in str(found.value)
+
+
+def test_a_program_with_a_limit_is_taken() -> None:
+    check_backend(contract("command", options={"command": ["a"], "limits": {"wall_s": 0.5}}))

@@ -1,6 +1,6 @@
 """The `command` backend on a real rig: a program at work in a lane's folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -8,12 +8,13 @@ import pytest
 
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.errors import ContractError
-from thermite.harness.candidate import Candidate, Refused
+from thermite.harness.candidate import Candidate, Refused, commit_files
 from thermite.harness.proposer import Work
 from thermite.harness.worker import Command
 from thermite.kit.git import git
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
+from thermite.schema.stage import Entry
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,13 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages]:
         yield rig
 
 
-def work(tmp_path: Path, stages: Stages, script: str, **options: object) -> tuple[Work, Home]:
+def work(
+    tmp_path: Path,
+    stages: Stages,
+    script: str,
+    links: Mapping[str, Entry] | None = None,
+    **options: object,
+) -> tuple[Work, Home]:
     home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
     command = {"command": ["/bin/sh", "-c", script], **options}
     home.contract = {
@@ -40,7 +47,10 @@ def work(tmp_path: Path, stages: Stages, script: str, **options: object) -> tupl
     repo = home.rig.project_repo("p")
     assignment = life.book.state.assignments[ASSIGNMENT]
     backend = Command(repo, assignment, 0, stages)
-    return backend.work(assignment, 1, home.project.commit, ""), home
+    base = home.project.commit
+    if links:
+        base = commit_files(repo, base, links, [], ref="refs/linked", at_s=0)
+    return backend.work(assignment, 1, base, ""), home
 
 
 def test_what_a_program_changes_becomes_a_candidate(tmp_path: Path, stages: Stages) -> None:
@@ -86,6 +96,36 @@ def test_what_may_not_be_a_candidate_is_refused_in_words(
     done, _ = work(tmp_path, stages, script)
     assert isinstance(done.made, Refused)
     assert reason in done.made.reason
+
+
+LINKS = {
+    "kept.txt": Entry(path=b"kept.txt", kind="link", data=b"program.json"),
+    "odd \u00e9.txt": Entry(path="odd \u00e9.txt".encode(), kind="link", data=b"..\xff"),
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "paths", "reason"),
+    [
+        pytest.param("echo hi > new.txt", ["new.txt"], None, id="left alone"),
+        pytest.param("cat kept.txt > new.txt", ["new.txt"], None, id="read through"),
+        pytest.param("rm kept.txt; echo hi > a.txt", ["a.txt", "kept.txt"], None, id="removed"),
+        pytest.param("rm kept.txt; echo x > kept.txt", ["kept.txt"], None, id="made a file"),
+        pytest.param(
+            "ln -sf /etc/passwd kept.txt", ["kept.txt"], "symbolic link", id="turned elsewhere"
+        ),
+    ],
+)
+def test_the_projects_own_links_are_no_change(
+    tmp_path: Path, stages: Stages, script: str, paths: list[str], reason: str | None
+) -> None:
+    done, _ = work(tmp_path, stages, script, links=LINKS)
+    if reason is None:
+        assert isinstance(done.made, Candidate), done.made
+    else:
+        assert isinstance(done.made, Refused)
+        assert reason in done.made.reason
+    assert done.made.paths == paths
 
 
 def test_a_limit_ends_a_program_and_its_work_counts(tmp_path: Path, stages: Stages) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -245,11 +246,8 @@ def test_removing_is_never_led_outside_by_a_swapped_link(tmp_path: Path) -> None
 
 
 def _collected(work: Path, into: Path, paths: list[str], **limits: int) -> dict[str, object]:
-    order = collector.Order(
-        paths=paths,
-        owner=os.getuid(),
-        **{"entries": 100, "levels": 32, "total_bytes": 1 << 20, **limits},
-    )
+    given: dict[str, Any] = {"entries": 100, "levels": 32, "total_bytes": 1 << 20, **limits}
+    order = collector.Order(paths=paths, owner=os.getuid(), **given)
     report = os.memfd_create("report")
     with opened(work) as source, opened(into) as target:
         collector.collect(order, [source, target, report], lambda _: None)

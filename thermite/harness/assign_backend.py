@@ -3,11 +3,13 @@
 Source: the reference page "Contract", `agents.workers` and the `replay` backend.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from thermite.agent.propose.replay import proposals, source_of
 from thermite.errors import CommandError, ContractError
+from thermite.harness.worker import check_options
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries
 from thermite.schema.contract import Contract
@@ -16,6 +18,11 @@ from thermite.schema.ids import CommitId
 
 BACKENDS: Final = ("replay", "command")
 """Backends of this version."""
+_OPTIONS: Final[Mapping[str, Callable[[dict[str, Any]], object]]] = {
+    "replay": source_of,
+    "command": check_options,
+}
+"""What looks at each backend's options."""
 FOREIGN: Final = frozenset({"command"})
 """Backends that run what somebody else wrote (agents and control, A8)."""
 
@@ -33,11 +40,10 @@ def check_backend(contract: Contract) -> None:
             f"the contract asks for backend {backend[:64]!a}, and this version has"
             f" {' and '.join(BACKENDS)}: choose one of them, or upgrade Thermite on the rig",
         )
-    if backend == "replay":
-        try:
-            source_of(contract.agents.workers.options)
-        except ContractError as error:
-            raise CommandError("contract_bad", str(error)) from None
+    try:
+        _OPTIONS[backend](contract.agents.workers.options)
+    except ContractError as error:
+        raise CommandError("contract_bad", str(error)) from None
 
 
 def check_foreign_code(contract: Contract, probe: IsolationProbe | None) -> None:

@@ -6,6 +6,7 @@ Source: agents and control, A3, A6 and A8.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -17,14 +18,15 @@ from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
 from thermite.harness.proposer import AgentStatus, Work, attempt_ref
 from thermite.kit.export import tree_entries
+from thermite.rig.outputs import unescaped
 from thermite.rig.stages import Stages
 from thermite.schema.ids import CommitId
 from thermite.schema.stage import CollectLimits, Entry, Limits
 
 WALL_S: Final = 1800.0
 """Default limit of one attempt (agents and control, A6)."""
-TREE: Final = CollectLimits(entries=50_000, levels=128, total_bytes=64 << 20)
-"""Limits of a lane's folder (agents and control, A3, collect)."""
+TREE: Final = CollectLimits(entries=50_000, levels=128, total_bytes=64 << 20, links=True)
+"""Limits of a lane's folder (agents and control, A3, collect); a project may hold links."""
 DAY_S: Final = 86400
 """Longest limit of one attempt that a contract may ask for, s (our figure)."""
 
@@ -72,7 +74,8 @@ class Command:
                     "; ".join(collected.problems[:20]), []
                 )
             else:
-                made = self._commit(assignment, number, base, entries, into)
+                left = _files(into) | _links(collected.links)
+                made = self._commit(assignment, number, base, entries, left)
         status: AgentStatus = "error" if result.exit_code else "ok"
         if result.killed:
             status = "limit"
@@ -91,12 +94,16 @@ class Command:
         }
 
     def _commit(
-        self, assignment: Assignment, number: int, base: str, entries: list[Entry], tree: Path
+        self,
+        assignment: Assignment,
+        number: int,
+        base: str,
+        entries: list[Entry],
+        after: dict[str, Entry],
     ) -> candidate.Candidate | Refused | None:
         before = {e.path.decode(errors="surrogateescape"): e for e in entries if e.kind != "folder"}
-        after = dict(_files(tree))
         changed = {path: e for path, e in after.items() if before.get(path) != e}
-        gone = sorted(path for path, e in before.items() if path not in after and e.kind != "link")
+        gone = sorted(path for path in before if path not in after)
         if not changed and not gone:
             return None
         ref, at_s = attempt_ref(assignment.id, number), int(clock.now().timestamp())
@@ -106,31 +113,60 @@ class Command:
         return candidate.inspect(self.repo, base, commit, editable, most_mib=most_mib)
 
 
-def _files(tree: Path) -> list[tuple[str, Entry]]:
+def _files(tree: Path) -> dict[str, Entry]:
     """Return the files that were collected from a lane, but for the agent's own `.git`."""
-    found = []
+    found = {}
     for file in sorted(p for p in tree.rglob("*") if p.is_file()):
         path = str(file.relative_to(tree))
-        if path.split("/", maxsplit=1)[0] != ".git":
+        if _is_the_lanes(path):
             raw, data = path.encode(errors="surrogateescape"), file.read_bytes()
             runs = file.stat().st_mode & 0o100
-            found.append((path, Entry(path=raw, kind="executable" if runs else "file", data=data)))
+            found[path] = Entry(path=raw, kind="executable" if runs else "file", data=data)
     return found
+
+
+def _links(told: Mapping[str, str]) -> dict[str, Entry]:
+    """Return the links that a lane holds; those of the base are not the agent's change."""
+    found = {}
+    for escaped, target in told.items():
+        raw = unescaped(escaped)
+        path = raw.decode(errors="surrogateescape")
+        if _is_the_lanes(path):
+            found[path] = Entry(path=raw, kind="link", data=unescaped(target))
+    return found
+
+
+def _is_the_lanes(path: str) -> bool:
+    return path.split("/", maxsplit=1)[0] != ".git"
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse options that the program could not be started with.
+
+    Raises:
+        ContractError: no argv, or a limit that is none.
+    """
+    _argv(options)
+    _wall_s(options)
 
 
 def _argv(options: dict[str, Any]) -> list[str]:
     argv = options.get("command")
-    if not isinstance(argv, list) or not argv or not all(isinstance(a, str) for a in argv):
+    given = argv if isinstance(argv, list) else []
+    if not given or not given[0] or not all(isinstance(a, str) and "\0" not in a for a in given):
         raise ContractError(
             "agents.workers.options.command is a list of text, the program and its arguments;"
-            f" it is {json.dumps(argv)}"
+            f" it is {json.dumps(argv)[:200]}"
         )
-    return argv
+    return given
 
 
 def _wall_s(options: dict[str, Any]) -> float:
     limits = options.get("limits", {})
     wall_s = limits.get("wall_s", WALL_S) if isinstance(limits, dict) else WALL_S
-    if not isinstance(wall_s, int | float) or not 0 < wall_s <= DAY_S:
-        raise ContractError(f"options.limits.wall_s is {wall_s!r}: a number of seconds up to a day")
+    if isinstance(wall_s, bool) or not isinstance(wall_s, int | float) or not 0 < wall_s <= DAY_S:
+        raise ContractError(
+            f"agents.workers.options.limits.wall_s is {json.dumps(wall_s)[:80]}: give a number of"
+            " seconds up to a day"
+        )
     return float(wall_s)

@@ -29,8 +29,12 @@ class Copy:
         """Absolute path; its length is the same for every copy."""
         return self._path
 
-    def add(self, source: Path, name: str) -> None:
+    def add(self, source: Path, name: str, *, links: bool = False) -> None:
         """Copy a file or folder in as `name`: folders 0555, files 0444, or 0555 if executable.
+
+        Args:
+            links: symbolic links below the folder are made again as they are; whoever asks
+                knows that none of them leads out of it.
 
         Raises:
             InfrastructureError: the source holds something else than plain files and folders.
@@ -38,7 +42,7 @@ class Copy:
         target = self._new(name)
         found = source.lstat()
         if stat.S_ISDIR(found.st_mode):
-            self._add_folder(source, target)
+            self._add_folder(source, target, links=links)
         else:
             _copy_file(source, target)
 
@@ -74,7 +78,7 @@ class Copy:
                 here.mkdir(0o755)
         return here / parts[-1]
 
-    def _add_folder(self, source: Path, target: Path) -> None:
+    def _add_folder(self, source: Path, target: Path, *, links: bool) -> None:
         target.mkdir(0o755)
         stack = [(source, target)]
         made = [target]
@@ -86,6 +90,8 @@ class Copy:
                     deeper.mkdir(0o755)
                     made.append(deeper)
                     stack.append((Path(entry.path), deeper))
+                elif links and entry.is_symlink():
+                    deeper.symlink_to(os.readlink(entry.path))  # noqa: PTH115 (its bytes)
                 else:
                     _copy_file(Path(entry.path), deeper)
         for folder in made:

@@ -3,8 +3,11 @@
 Source: Kit manifest, Outputs; the verdict's reason joins these texts with `; `.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
+
+_ESCAPE: Final = re.compile(r"\\x([0-9a-f]{2})")
 
 _WORDS: Final[Mapping[str, Callable[[str, int], str]]] = {
     "link": lambda path, _: f"{path} is a symbolic link",
@@ -20,6 +23,11 @@ _WORDS: Final[Mapping[str, Callable[[str, int], str]]] = {
     "levels": lambda path, most: f"{path} is nested deeper than {most} levels",
     "bytes": lambda path, most: f"{path} takes the outputs over {most} bytes",
 }
+
+
+def unescaped(text: str) -> bytes:
+    r"""Return the bytes that the collector wrote as ASCII: what is no \\xNN stands for itself."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text).encode("latin-1")
 
 
 def refusal(path: str, kind: str, number: int) -> str:

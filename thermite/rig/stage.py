@@ -325,6 +325,7 @@ class _LentSlot:
             files=msgspec.convert(report["files"], list[CollectedFile]),
             problems=[refusal(*problem) for problem in report["problems"]],
             missing=report["missing"],
+            links=report["links"],
         )
 
 

@@ -23,8 +23,11 @@ class StageCopy(Protocol):
     def path(self) -> Path:
         """Absolute path; its length is the same for every copy."""
 
-    def add(self, source: Path, name: str) -> None:
-        """Copy a file or folder in as `name`: folders 0555, files 0444, or 0555 if executable."""
+    def add(self, source: Path, name: str, *, links: bool = False) -> None:
+        """Copy a file or folder in as `name`: folders 0555, files 0444, or 0555 if executable.
+
+        links: symbolic links inside the folder are kept; the caller knows where they lead.
+        """
 
 
 class Slot(Protocol):

@@ -7,6 +7,8 @@ the spawner for it through `thermite.rig.stage`. Source: the design page on isol
 from collections.abc import Mapping
 from typing import Final, Literal, Self, TypeAlias
 
+import msgspec
+
 from thermite.schema.strict import Strict
 
 LimitName: TypeAlias = Literal["timeout", "memory", "disk"]
@@ -121,19 +123,25 @@ class Collected(Strict):
 
     problems: one text for each refused name, e.g. `out/a is a symbolic link`;
     missing: declared paths that do not exist. Files are only kept when both are empty.
+    links: path to target of the symbolic links, both escaped to ASCII, where these are told.
     """
 
     files: list[CollectedFile]
     problems: list[str]
     missing: list[str]
+    links: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class CollectLimits(Strict):
-    """Most entries, deepest nesting (levels) and most bytes of a collection."""
+    """Most entries, deepest nesting (levels) and most bytes of a collection.
+
+    links: symbolic links are told and not copied, instead of refused.
+    """
 
     entries: int
     levels: int
     total_bytes: int
+    links: bool = False
 
     @classmethod
     def of(cls, *, entries: int, levels: int, disk_mib: int) -> Self:

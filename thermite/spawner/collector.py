@@ -38,6 +38,7 @@ _PRINTED: Final = frozenset(range(0x20, 0x7F)) - {ord("\\")}
 class Order:
     """What to collect; owner: the uid that every output must have.
 
+    links: symbolic links below what is collected are told with their targets, not refused.
     A path that ends in `/` means what is inside that folder: the folder itself counts
     neither as an entry nor as a level; `.` means the whole work folder.
     """
@@ -47,6 +48,7 @@ class Order:
     entries: int
     levels: int
     total_bytes: int
+    links: bool = False
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Report:
     files: list[dict[str, Any]] = field(default_factory=list)
     problems: list[tuple[str, str, int]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
     entries: int = 0
     bytes_left: int = 0
     copied: set[str] = field(default_factory=set)
@@ -93,7 +96,12 @@ def collect(order: Order, fds: Sequence[int], say: Callable[[bytes], None]) -> N
     if report.problems or report.missing:
         empty(target)
     lines = json.dumps(
-        {"files": report.files, "problems": report.problems, "missing": report.missing}
+        {
+            "files": report.files,
+            "problems": report.problems,
+            "missing": report.missing,
+            "links": report.links,
+        }
     ).encode()
     view = memoryview(lines)
     while view:
@@ -202,7 +210,8 @@ def _one(  # noqa: PLR0917 - the state of one step of the walk
                 continue
             except OSError as error:
                 found = True
-                _refuse_unopened(report, folder, entry, path, error)
+                if not (order.links and _told_link(order, report, folder, entry, path)):
+                    _refuse_unopened(report, folder, entry, path, error)
                 continue
             found = True
             deeper = _take(order, report, fd, target, entry, path, depth)
@@ -214,6 +223,19 @@ def _one(  # noqa: PLR0917 - the state of one step of the walk
                 os.close(folder)
                 os.close(target)
     return found
+
+
+def _told_link(order: Order, report: Report, here: int, name: str, shown: str) -> bool:
+    """Tell a symbolic link with its target, which nobody follows; false: it is none."""
+    try:
+        target = os.readlink(name, dir_fd=here)
+    except OSError:
+        return False
+    report.entries += 1
+    if report.entries > order.entries:
+        report.refuse(shown, "entries", order.entries)
+    report.links[escaped(shown)] = escaped(target)
+    return True
 
 
 def _take(  # noqa: PLR0917 - the state of one step of the walk

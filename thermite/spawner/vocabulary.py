@@ -50,7 +50,12 @@ _LIMITS: Final = {
     "processes": "count?",
     "output_kib": "count",
 }
-_COLLECT_LIMITS: Final = {"entries": "count", "levels": "count", "total_bytes": "count"}
+_COLLECT_LIMITS: Final = {
+    "entries": "count",
+    "levels": "count",
+    "total_bytes": "count",
+    "links": "flag",
+}
 _SHAPES: Final[Mapping[str, Shape]] = {"limits": _LIMITS, "collect_limits": _COLLECT_LIMITS}
 
 

@@ -197,6 +197,18 @@ def test_a_source_with_a_hostile_link_is_not_built(workshop: Workshop) -> None:
     assert verdict.reasons == ["build: source refused: link is a link that leaves the tree"]
 
 
+def test_a_link_in_a_kit_leads_its_check_to_what_it_names(workshop: Workshop) -> None:
+    check, real = workshop.kit / "check.py", workshop.kit / "real-check.py"
+    check.rename(real)
+    check.symlink_to(real.name)
+    try:
+        alone = wanted(objective=None, cells=[], held_out_cells=[])
+        verdict = workshop.judged(FAST, kind="single", champion=None, contract=alone)
+    finally:
+        real.rename(check)
+    assert verdict.verdict == "valid", verdict.reasons
+
+
 def test_a_candidate_alone_is_valid(workshop: Workshop) -> None:
     alone = wanted(objective=None, cells=[], held_out_cells=[])
     verdict = workshop.judged(FAST, kind="single", champion=None, contract=alone)

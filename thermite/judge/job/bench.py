@@ -191,7 +191,8 @@ def open_bench(
         run_kit = _copy(stack, desk, RUN_SLOT)
         run_kit.add(_gathered(desk, scratch), _KIT)
         check_kit = _copy(stack, desk, CHECK_SLOT)
-        check_kit.add(desk.kit_folder, _KIT)
+        # Its export has refused links that leave the kit; run.copy alone may hold none (K-107).
+        check_kit.add(desk.kit_folder, _KIT, links=True)
         for sha256, file in desk.models.items():
             run_kit.add(file, f"{_MODELS}/{sha256}")
             check_kit.add(file, f"{_MODELS}/{sha256}")
