@@ -218,3 +218,14 @@ def test_a_passphrase_is_asked_for_at_the_terminal_and_not_shown(desk: Desk) -> 
     assert b"fingerprint SHA256:" in seen
     assert b"correct horse" not in seen
     read_key(desk.folder / "asked.key", lambda _: b"correct horse")
+
+
+def test_the_kits_that_are_known_by_name_are_listed(desk: Desk) -> None:
+    shipped = desk.told("kit", "list")["kits"]
+    assert {"name": "demo-cpu", "commit": None, "shipped": True} in shipped
+    sent = desk.assign()["kit"]
+    kept = {"name": sent["repo"], "commit": sent["commit"], "shipped": False}
+    assert kept in desk.told("kit")["kits"]
+    said = desk.run("kit", "list").stdout
+    assert f"{sent['repo']}  {sent['commit']}\n" in said
+    assert "demo-cpu  comes with Thermite\n" in said

@@ -6,7 +6,7 @@ from thermite.cli.commands import Subcommand
 from thermite.cli.noun import LazyNounGroup
 
 TABLE: Final = {
-    "list": Subcommand("thermite.cli.kit_list", "the kits that control keeps"),
+    "list": Subcommand("thermite.cli.kit_list", "the kits that --kit knows by name"),
     "new": Subcommand("thermite.cli.kit_new", "a kit that works, to start from"),
     "check": Subcommand("thermite.cli.kit_check", "everything that is wrong with a kit"),
     "fit": Subcommand("thermite.cli.kit_fit", "does a kit fit a contract?"),

@@ -15,14 +15,11 @@ from thermite.errors import KitError, NotFoundError, UsageError
 from thermite.kit.bundle import has_commit, keep, ref_of
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import GitError, git, is_repository, make_repository
-from thermite.kit.manifest import read_manifest
+from thermite.kit.manifest import MANIFEST, MOST_BYTES, manifest_bytes, read_manifest
 from thermite.schema.ids import CommitId, is_commit_id, is_name
 from thermite.schema.kit import Kit
-from thermite.shipped import shipped
+from thermite.shipped import shipped, shipped_names
 
-MANIFEST: Final = "kit.json"
-MOST_MANIFEST: Final = 1 << 20
-"""Most bytes of kit.json (kit requirements, D01)."""
 NEWEST: Final = "refs/thermite/newest"
 """In a kept kit's repository: the commit that control sent last."""
 
@@ -118,6 +115,11 @@ def kept_kits(home: ControlHome) -> list[str]:
     return sorted(path.stem for path in home.kits.iterdir() if path.suffix == ".git")
 
 
+def shipped_kits() -> list[str]:
+    """Return the names of the kits that come with Thermite."""
+    return shipped_names("kits")
+
+
 def manifest_at(at: Source) -> Kit:
     """Return the manifest of a kit at a commit.
 
@@ -126,7 +128,7 @@ def manifest_at(at: Source) -> Kit:
     """
     try:
         raw = git(
-            at.repo, "cat-file", "blob", f"{at.commit}:{MANIFEST}", most_output=MOST_MANIFEST + 1
+            at.repo, "cat-file", "blob", f"{at.commit}:{MANIFEST}", most_output=MOST_BYTES + 1
         )
     except GitError:
         raise KitError(f"{at.repo} has no {MANIFEST} at its root at {at.commit}") from None
@@ -144,7 +146,7 @@ def _kit_at_path(home: ControlHome, path: Path, revision: str | None) -> KitSour
     if is_repository(path):
         at = Source(path.absolute(), resolve(path, revision or "HEAD"))
         return KitSource(at, manifest_at(at))
-    kit = _manifest(_manifest_of_folder(path))
+    kit = _manifest(manifest_bytes(path))
     home.make()
     kept = home.kits / f"{kit.name}.git"
     at = Source(kept, commit_of_folder(kept, path))
@@ -155,14 +157,6 @@ def _kit_at_path(home: ControlHome, path: Path, revision: str | None) -> KitSour
         )
     git(kept, "update-ref", NEWEST, at.commit)
     return KitSource(at, kit)
-
-
-def _manifest_of_folder(folder: Path) -> bytes:
-    path = folder / MANIFEST
-    if path.is_symlink() or not path.is_file():
-        raise KitError(f"{folder} holds no plain file {MANIFEST}: a kit has it at its root")
-    with path.open("rb") as file:
-        return file.read(MOST_MANIFEST + 1)
 
 
 def _shipped(home: ControlHome, name: str) -> Path:

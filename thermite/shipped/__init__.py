@@ -23,6 +23,11 @@ def shipped(name: str) -> Path:
     return there[name]
 
 
+def shipped_names(kind: str) -> list[str]:
+    """Return the names that are shipped as `kits` or as `examples`, in order."""
+    return sorted(name.partition("/")[2] for name in _all() if name.startswith(f"{kind}/"))
+
+
 def _all() -> dict[str, Path]:
     here = Path(__file__).parent
     return {
