@@ -33,7 +33,24 @@ def can_be_realtime() -> bool:
     effective = int(re.findall(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)[0], 16)
     has_all = all(effective >> bit & 1 for bit in NEEDED)
     period = Path("/proc/sys/kernel/sched_rt_runtime_us").read_text(encoding="ascii")
-    return has_all and len(os.sched_getaffinity(0)) > 1 and int(period) > 0
+    if not (has_all and len(os.sched_getaffinity(0)) > 1 and int(period) > 0):
+        return False
+    return _kernel_allows_realtime()
+
+
+def _kernel_allows_realtime() -> bool:
+    """Return whether the kernel lets this thread be SCHED_FIFO: it becomes so for a moment.
+
+    The capability is not enough where control groups share out real time: a group without
+    a share of its own gets EPERM.
+    """
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return False
+    os.sched_setscheduler(0, *before)
+    return True
 
 
 def fresh_folder(folder: Path) -> Path:
