@@ -68,6 +68,18 @@ def test_each_slot_has_a_uid_of_its_own_and_the_record_names_it(users_rig: Stage
     assert 0 not in seen
 
 
+def test_an_honest_end_is_proven_without_a_kill_and_a_survivors_with_one(
+    users_run: Runner,
+) -> None:
+    honest, left = users_run.sh("true").isolation, users_run.sh("setsid sleep 99 &").isolation
+    assert honest.proof is not None
+    assert (honest.proof.survivors, honest.proof.rounds) == (0, 0)
+    assert left.proof is not None
+    assert left.proof.survivors == 0
+    assert left.proof.rounds > 0
+    assert live(left.uid) == 0
+
+
 @shows("K-121")
 def test_a_survivor_is_gone_before_the_next_stage_starts(users_run: Runner) -> None:
     text = "setsid sh -c 'setsid sleep 99 & sleep 99' & exit 0"

@@ -120,8 +120,6 @@ def wait_for_order(
     outfit: Outfit, rules: Ruleset, line: socket.socket, parent: int, *, network: bool
 ) -> None:
     """Prepare what can be prepared, then become the stage that an order describes."""
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.sched_setaffinity(0, outfit.cpus)
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
         signal.signal(number, signal.SIG_DFL)
@@ -158,6 +156,8 @@ def _become(
         rules.enforce()
         os.fchdir(cwd)
         linux.close_from(LINE_FD + 1)
+        if order.realtime_s is None:  # until here the spawner's own, so that nobody holds it up
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         found = _candidates(order.argv[0], order.env.get("PATH", ""))
         _settle(order.settle_ms)
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
@@ -187,8 +187,9 @@ def _volunteer_for_oom() -> None:
     A process that is not dumpable may not write its own file unless it is root.
     """
     linux.close_to_tracers(closed=False)
-    with open("/proc/self/oom_score_adj", "wb") as adjustment:
-        adjustment.write(b"%d" % _OOM_SCORE)
+    fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(fd, b"%d" % _OOM_SCORE)
+    os.close(fd)
     linux.close_to_tracers()
 
 

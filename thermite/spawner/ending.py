@@ -1,4 +1,4 @@
-"""The end of a stage: everything of it is killed, and its absence is proven by a scan.
+"""The end of a stage: everything of it is killed, and its absence is proven.
 
 Source: isolation, 4.1, "End of every stage". With a uid of its own, the killer's one
 kill(-1) reaches all of it; at level none every descendant that fell to this process, as
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import scan
+from .absence import anybody
 from .ground import Ground, Live, Slot, send
 from .killer import kill_uid
 from .linux import raw_ns
@@ -27,7 +28,11 @@ _STRAYS_S: Final = 10.0
 
 @dataclass(frozen=True)
 class Proof:
-    """What the last scan found, after how many rounds and milliseconds; swept: entries removed."""
+    """What the last look found, after how many rounds of killing and milliseconds.
+
+    No round: when the main process had been reaped, nobody was left to be killed. swept:
+    entries removed.
+    """
 
     survivors: int
     rounds: int
@@ -60,9 +65,12 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
     give_up = time.monotonic() + _LONGEST_S
     rounds = 0
     while True:
-        rounds += 1
         if slot.live is not None:
             reap_main(ground, slot.live)
+        if _is_nobody_left(ground, slot):
+            left = 0
+            break
+        rounds += 1
         try:
             left = yield from (_end_tree if slot.identity is None else _end_uid)(ground, slot)
         except RefusedError as refusal:
@@ -76,6 +84,14 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
     if left:
         slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
     return Proof(left, rounds, round((raw_ns() - began) / 1e6, 3))
+
+
+def _is_nobody_left(ground: Ground, slot: Slot) -> bool:
+    """Return whether the kernel knows no process of the slot's user: nothing to kill, proven."""
+    if slot.identity is None or not ground.level.sees_absence or not _is_reaped(slot):
+        return False
+    ground.reap()
+    return not anybody(slot.uid)
 
 
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:

@@ -28,7 +28,7 @@ BLOCK_SLOTS: Final = ("run", "check", "interactor")
 
 
 _QUIET_S: Final = 0.003
-"""A stage asked for sooner than this forks for itself: making it ahead would only delay it."""
+"""A killer, which few stages need, is only made where nothing has been asked for so long."""
 
 
 @dataclass
@@ -83,7 +83,11 @@ class Slot:
 
 @dataclass
 class Level:
-    """What this spawner applies, found out at its start."""
+    """What this spawner applies, found out at its start.
+
+    sees_absence: the kernel says in one call whether a slot's user has any process, and no
+    process of a stage can change its ids.
+    """
 
     name: str
     features: list[str]
@@ -96,6 +100,7 @@ class Level:
     watch_capability: int = 0
     leases: Leases | None = None
     is_realtime: bool = False
+    sees_absence: bool = False
 
 
 WATCHING = 4
@@ -177,26 +182,32 @@ class Ground:
         """The last killer, which has a slot's effective uid until it is gone."""
         return None if self.late_killer is None else self.late_killer.pid
 
+    def prepare_stage(self) -> None:
+        """Make the next stage's process, unless a stage still runs: its end asks again."""
+        if self._stage_ahead is None and not any(self.lives()):
+            self._stage_ahead = self._fork_stage(network=False)
+
     def make_ahead(self) -> Step[None]:
-        """Make what the next stage will need, once nothing has been asked for a while.
+        """Make what the next stage will need: its process at once, its killer in quiet.
 
         Never beside a stage: its end asks again.
         """
-        while True:
+        self.prepare_stage()
+        while self._killer_ahead is None and self.level.reaper is not None:
             yield Until((), time.monotonic() + _QUIET_S)
             if any(self.lives()):
                 return
             if not any(slot.busy for slot in self.slots.values()):
-                break
-        if self._stage_ahead is None:
-            self._stage_ahead = self._fork_stage(network=False)
-        if self._killer_ahead is None and self.level.reaper is not None:
-            self._killer_ahead = self._fork_killer()
+                self._killer_ahead = self._fork_killer()
 
     def _fork_stage(self, *, network: bool) -> Ahead:
         rules = self.outfit.ruleset(network=network)
         duty = partial(wait_for_order, self.outfit, rules, network=network)
         one = fork_ahead(duty, rules.fd)
+        # At once and from here: it would else wait until this process sleeps.
+        elsewhere = self.all_cpus - {linux.current_cpu()}
+        if elsewhere:
+            os.sched_setaffinity(one.pid, elsewhere)
         rules.close()
         self.children.add(one.pid)
         return one

@@ -85,6 +85,11 @@ def die_with_parent(signal: int, parent: int) -> None:
         os._exit(125)
 
 
+def current_cpu() -> int:
+    """Return the CPU that this process runs on now."""
+    return int(_LIBC.sched_getcpu())
+
+
 def close_from(first: int) -> None:
     """Close every descriptor from `first` on."""
     call(_CLOSE_RANGE, ctypes.c_uint(first), ctypes.c_uint(0xFFFFFFFF), ctypes.c_uint(0))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from . import linux
+from .absence import is_exact
 from .block import Blocks, lock_folder
 from .ending import end_strays, end_strays_for_ever
 from .family import Family
@@ -98,6 +99,9 @@ def prepared(settings: Settings) -> Ground:
     if settings.children:
         settle_state(settings.state, level.harness, level.supervisor)
     run_to_end(ground, clear_left_behind(ground))
+    level.sees_absence = "seccomp" in level.features and any(
+        is_exact(slot.identity) for slot in slots.values() if slot.identity is not None
+    )
     os.sched_setaffinity(0, ground.quiet_cpus)
     return ground
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 _SETTLED_NS: Final = 50_000_000
@@ -21,6 +21,11 @@ class SharedFolders:
     def is_look_due(self) -> bool:
         """Whether the whole machine should be searched for such folders again."""
         return time.monotonic() >= self._next_look
+
+    @property
+    def known(self) -> Collection[str]:
+        """The paths that are known."""
+        return self._times.keys()
 
     def note(self, paths: Iterable[str], *, looked_around: bool) -> None:
         """Take in folders that a fork has just looked at."""

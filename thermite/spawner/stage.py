@@ -90,6 +90,8 @@ class Course:
             yield from self._watched(live, attendant)
         finally:
             proof = yield from self._end(live)
+            attendant.wind_up()
+            self._ground.prepare_stage()  # beside the attendant's last work
             problem = yield from attendant.finish()
             if problem is not None:
                 self._slot.attendant = None

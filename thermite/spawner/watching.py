@@ -52,10 +52,13 @@ class Attendant:
             self.over = OVER[word]
         return word == DONE
 
-    def finish(self) -> Step[str | None]:
-        """Let it write the tails; return what went wrong, None when nothing did."""
+    def wind_up(self) -> None:
+        """Let it write the tails."""
         if not self.is_gone:
             self._line.send(END)
+
+    def finish(self) -> Step[str | None]:
+        """Wait until it has wound up; return what went wrong, None when nothing did."""
         deadline = time.monotonic() + _DRAIN_S
         while not self.is_gone and time.monotonic() < deadline:
             if self.fd in (yield Until((self.fd,), deadline)) and self.hear():
