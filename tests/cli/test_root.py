@@ -80,6 +80,21 @@ def test_wrong_usage_says_where_to_look(args: tuple[str, ...]) -> None:
     assert done.stderr.endswith("see thermite --help\n")
 
 
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("statsu",), "no such command 'statsu': did you mean status? see thermite --help"),
+        (("kit", "chek"), "no such command 'chek': did you mean check? see thermite kit --help"),
+        (("xyzzy",), "no such command 'xyzzy': see thermite --help"),
+        (("init",), "missing option '--example'. Choose from: matmul: see thermite init --help"),
+    ],
+)
+def test_what_was_mistyped_is_guessed_and_said_on_one_line(
+    args: tuple[str, ...], told: str
+) -> None:
+    assert thermite(*args).stderr == f"error: {told}\n"
+
+
 def test_nothing_to_do_shows_help() -> None:
     done = thermite()
     assert done.returncode == 2

@@ -1,5 +1,6 @@
 """A group of commands whose help comes from a table."""
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any, cast
@@ -30,6 +31,20 @@ class LazyGroup(click.Group):
         if cmd_name not in self.table:
             return None
         return cast("click.Command", importlib.import_module(self.table[cmd_name].module).command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed.
+
+        Raises:
+            click.UsageError: there is none; the text names those that look like it.
+        """
+        if args and args[0] not in self.table and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self.table, n=2)
+            guess = f": did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"no such command {args[0]!r}{guess}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
         """Write the table without importing a single command."""

@@ -92,10 +92,10 @@ def _root(table: Mapping[str, Subcommand]) -> LazyGroup:
 
 
 def _in_our_words(error: click.ClickException) -> str:
-    message = error.format_message().rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
     text = message[:1].lower() + message[1:]
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        text += f": see {error.ctx.command_path} --help"
+        text += f"{'' if text.endswith('?') else ':'} see {error.ctx.command_path} --help"
     return text
 
 
