@@ -1,28 +1,10 @@
-"""The cpu driver: which values it believes, and its program that does nothing."""
+"""The cpu driver's program that does nothing, and words for what is refused."""
 
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.requirement import shows
 from thermite.rig.device import cpu
 from thermite.rig.outputs import refusal
-
-
-@pytest.mark.parametrize(
-    ("value", "refused"),
-    [
-        pytest.param(1.0, None, id="plain"),
-        pytest.param(0.0, None, id="zero"),
-        pytest.param(-1.5, None, id="negative"),
-        pytest.param(float("inf"), "gflops is inf, not a finite number", id="infinite"),
-        pytest.param(float("nan"), "gflops is nan, not a finite number", id="not a number"),
-    ],
-)
-@shows("K-057")
-def test_only_values_that_are_not_finite_are_refused(value: float, refused: str | None) -> None:
-    assert cpu.refuse_value("gflops", value) == refused
 
 
 def test_the_startup_program_is_static_tiny_and_ends_with_0(tmp_path: Path) -> None:

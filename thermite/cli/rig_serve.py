@@ -10,6 +10,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.command.trust import read_trust, trust_problems
 from thermite.errors import UsageError
+from thermite.rig.pinning import timed_cpus
 from thermite.rig.start import SpawnerConfig, become
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
@@ -98,7 +99,7 @@ def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> Spa
         state,
         fallback_root=Path("/var/tmp") if fallback else None,  # noqa: S108  a fresh 0711 folder
         slots=slots,
-        run_cpus=settings.cpus,
+        run_cpus=timed_cpus(settings),
         stage_path=settings.stage_path,
         realtime_runs=settings.realtime_runs,
     )

@@ -1,5 +1,6 @@
 """Every row of the page "Kit manifest", Outcomes, for both arms; and the other verdicts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -146,6 +147,25 @@ def test_a_champions_failure_is_never_the_candidates(
     assert kind != "crash_infra"
     assert verdict.verdict == "crash_infra"
     assert verdict.reasons[0].endswith(why)
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        pytest.param("1e999", "implausible: accuracy is not finite", id="not finite"),
+        pytest.param("1e-999", "the check reported no acc above zero (got 0.0)", id="not above 0"),
+    ],
+)
+@shows("K-058")
+def test_a_rig_with_a_gpu_refuses_what_is_not_finite_or_not_above_zero(
+    tmp_path: Path, printed: str, why: str
+) -> None:
+    line = f'{{"pass": true, "acc": {printed}}}\n'
+    kit = msgspec.structs.replace(KIT, target="cuda-gpu")
+    made = desk(tmp_path, program(check={"stdout": line}))
+    verdict = judge(made.job(), replace(made.desk(), kit=kit, target="cuda-gpu"))
+    assert isinstance(verdict, Verdict)
+    assert (verdict.verdict, verdict.reasons) == ("invalid", [why])
 
 
 def test_a_source_that_is_refused_is_invalid_and_remembered(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""The cpu driver: any finite value is believable; the start-up probe is a static program."""
+"""The cpu driver: the start-up probe is a static program."""
 
-import math
 import platform
 import struct
 from typing import Final
@@ -15,16 +14,6 @@ _CODE: Final = {
     "aarch64": (183, bytes.fromhex("000080d2c80b80d2010000d4")),
 }
 """ELF machine number, and the code: xor edi,edi; mov eax,231; syscall / x0=0; x8=94; svc 0."""
-
-
-def refuse_value(metric: str, value: float) -> str | None:
-    """Return why a metric's value can't be believed, None when it can.
-
-    Source: Kit manifest, Metrics: the cpu driver refuses values that are not finite.
-    """
-    if math.isfinite(value):
-        return None
-    return f"{metric} is {value}, not a finite number"
 
 
 def startup_program() -> bytes:
