@@ -17,6 +17,7 @@ class Subcommand(NamedTuple):
 COMMANDS: Final[dict[str, Subcommand]] = {
     "demo": Subcommand("thermite.cli.demo", "all of it at work: no GPU, no API key, no root"),
     "init": Subcommand("thermite.cli.init", "a project and a contract to start from"),
+    "judge": Subcommand("thermite.cli.judge", "one verdict here and now: a folder or a commit"),
     "keygen": Subcommand("thermite.cli.keygen", "make a key to sign with"),
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),

@@ -1,0 +1,113 @@
+"""`thermite judge` as a user and as somebody else's program run it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thermite.cli.judge import EXITS
+from thermite.harness.judge_here import Named, as_it_stands
+from thermite.schema.verdict import VerdictKind
+from thermite.shipped import shipped
+
+KIT = shipped("kits/demo-cpu")
+BASE = KIT / "candidates/base"
+KEYS = ["verdict", "reasons", "marks", "champion", "gain", "interval", "cells"]
+KEYS += ["blocks", "isolation", "ledger"]
+
+
+def judged(*args: object) -> tuple[int, dict[str, Any]]:
+    argv = [sys.executable, "-m", "thermite", "judge", *map(str, args), "--kit", KIT, "--json"]
+    done = subprocess.run(
+        [*map(str, argv)], capture_output=True, text=True, check=False, timeout=300
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+def git(folder: Path, *args: str) -> None:
+    who = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", "-C", folder, *who, *args], check=True, capture_output=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with the base committed, and a comment and an ignored file beside it."""
+    folder = tmp_path / "project"
+    shutil.copytree(BASE, folder)
+    (folder / ".gitignore").write_text("*.o\n")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "base")
+    (folder / "matmul.c").write_text("/* no more */\n" + (folder / "matmul.c").read_text())
+    (folder / "left.o").write_bytes(b"x")
+    return folder
+
+
+def test_a_project_alone_is_valid_with_its_values_and_leaves_nothing() -> None:
+    code, told = judged(BASE, "--cells", "even")
+    assert (code, told["verdict"], told["champion"], told["ledger"]) == (0, "valid", None, None)
+    assert list(told) == KEYS
+    assert list(told["cells"]) == ["even"]
+    assert told["cells"]["even"]["flops_per_s"]["candidate"] > 0
+    assert told["isolation"]["said"].startswith("isolation: ")
+
+
+def test_what_does_not_build_counts_against_it(tmp_path: Path) -> None:
+    (tmp_path / "matmul.c").write_text("no C\n")
+    code, told = judged(tmp_path)
+    assert (code, told["verdict"]) == (1, "invalid")
+    assert told["reasons"][0].startswith("build: build failed (exit ")
+
+
+def test_a_work_tree_is_judged_against_a_revision_and_its_ledger_kept(
+    project: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "kept"
+    code, told = judged(project, "--champion", "HEAD", "--cells", "even", "--state", state)
+    head = subprocess.check_output(["git", "-C", project, "rev-parse", "HEAD"], text=True)
+    assert (code, told["verdict"]) == (0, "not_better")
+    assert told["champion"] == head.strip()
+    audit = [sys.executable, "-m", "thermite", "audit", told["ledger"]]
+    assert subprocess.run(audit, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        pytest.param([BASE, "--cells", "evne"], 2, "the kit has no cell evne", id="cell"),
+        pytest.param([BASE, "--metric", "speed"], 2, "the kit has no metric speed", id="metric"),
+        pytest.param(["nowhere"], 3, "there is no folder nowhere", id="project"),
+    ],
+)
+def test_what_is_not_there_is_named(args: list[object], code: int, said: str) -> None:
+    found, told = judged(*args)
+    assert found == code
+    assert said in told["error"]
+
+
+def test_a_work_tree_is_taken_without_what_its_git_ignores(project: Path) -> None:
+    (project / "gone.c").write_text("")
+    git(project, "add", "gone.c")
+    (project / "gone.c").unlink()
+    (project / "new.c").write_text("")
+    with as_it_stands(project) as plain:
+        names = sorted(path.name for path in plain.iterdir())
+    assert names == [".gitignore", "README.md", "matmul.c", "new.c"]
+
+
+def test_a_revision_may_be_named_with_its_folder(project: Path) -> None:
+    assert Named.of(f"{project}@HEAD") == Named(project, "HEAD")
+    assert Named.of("HEAD", beside=Named(project, None)) == Named(project, "HEAD")
+
+
+def test_every_verdict_has_its_exit_code() -> None:
+    kinds = {*VerdictKind.__args__, "held"}  # type: ignore[attr-defined]
+    assert set(EXITS) <= kinds
+    assert {str(k) for k in kinds if EXITS.get(k, 1) == 1} == {
+        *("regressed", "overfit", "guard_failed", "constraint_failed", "invalid"),
+        *("crash_candidate", "suspect", "cancelled", "goals_met", "goals_unmet"),
+    }

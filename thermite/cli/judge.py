@@ -1,0 +1,126 @@
+"""`thermite judge`: one verdict here and now, without a rig and without a signed order."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.output import Output, visible, with_output
+from thermite.harness.judge_here import Named, Question, as_it_stands, judge_here, told
+from thermite.harness.local_job import local_judge
+from thermite.kit.manifest import load_kit
+from thermite.report.campaign import isolation_sentence, percent, span
+
+EXITS: Final = {
+    **dict.fromkeys(("valid", "promoted", "not_better", "not_confirmed", "duplicate"), Exit.OK),
+    **dict.fromkeys(("noisy_rig", "held"), Exit.WRONG_STATE),
+    "crash_infra": Exit.INFRASTRUCTURE,
+}
+"""judging, 3.11: whatever else is said counts against the candidate."""
+
+
+@click.command("judge", epilog="Example: thermite judge . --kit ../kit --champion HEAD")
+@click.argument("project", metavar="PROJECT")
+@click.option(
+    "--kit",
+    "kit_folder",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The kit that judges.",
+)
+@click.option("--champion", metavar="REV|DIR", help="What it must beat; none: is it valid at all?")
+@click.option("--cells", multiple=True, metavar="NAME[,NAME]…", help="Cells; all by default.")
+@click.option("--metric", metavar="NAME", help="What is improved; the kit's only metric.")
+@click.option("--direction", type=click.Choice(["max", "min"]), help="Which way is better.")
+@click.option(
+    "--min-effect",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="FRACTION",
+    help="The least gain that counts.",
+)
+@click.option(
+    "--state",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep ledger and builds there; else they are thrown away.",
+)
+@with_output
+def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
+    output: Output,
+    project: str,
+    kit_folder: Path,
+    champion: str | None,
+    cells: tuple[str, ...],
+    metric: str | None,
+    direction: str | None,
+    min_effect: float | None,
+    state: Path | None,
+) -> None:
+    """Judge PROJECT with a kit, here and now: a folder as it stands, or FOLDER@REV."""
+    named = Named.of(project)
+    against = None if champion is None else Named.of(champion, beside=named)
+    wanted = [name for text in cells for name in text.split(",") if name]
+    question = Question(wanted, metric, direction, min_effect)
+    kit = load_kit(kit_folder)
+    with (
+        as_it_stands(kit_folder) as plain_kit,
+        _state(state) as folder,
+        local_judge(folder, plain_kit, kit.name) as judge,
+    ):
+        output.progress(f"judging {project} with {kit.name}")
+        found = judge_here(judge, kit, named, against, question)
+        now = judge.bench.book.state
+        document = told(found, alone=against is None)
+        sentence = isolation_sentence(now)
+        probe = now.isolation
+        document["isolation"] = {
+            "level": None if probe is None else probe.level,
+            "features": [] if probe is None else list(probe.features),
+            "gaps": [] if probe is None else list(probe.gaps),
+            "said": sentence,
+        }
+        document["ledger"] = None if state is None else str(folder / "ledger.db")
+    output.document(document)
+    for line in lines(document):
+        output.result(line)
+    code = EXITS.get(document["verdict"], Exit.FAILED)
+    if code is not Exit.OK:
+        raise CommandEnds(code)
+
+
+@contextmanager
+def _state(kept: Path | None) -> Iterator[Path]:
+    """Yield the rig's folder: a kept one, or one that goes with the command."""
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-judge-") as name:
+        yield Path(name) / "rig"
+
+
+def lines(document: dict[str, Any]) -> list[str]:
+    """Return what a person reads: verdict, reasons, values, isolation."""
+    interval = document["interval"]
+    gain = document["gain"]
+    head = [document["verdict"]]
+    if gain is not None:
+        head.append(percent(gain))
+        head.append(span(None if interval is None else tuple(interval)))
+    told_lines = [" ".join(word for word in head if word)]
+    told_lines += [f"  {visible(reason)}" for reason in document["reasons"]]
+    for cell, metrics in document["cells"].items():
+        for name, one in metrics.items():
+            beside = "" if one.champion is None else f" (champion {one.champion:.6g})"
+            value = "–" if one.candidate is None else f"{one.candidate:.6g}"
+            told_lines.append(f"  {visible(cell)} {visible(name)} {value}{beside}")
+    if document["marks"]:
+        told_lines.append(f"  marks: {', '.join(document['marks'])}")
+    told_lines.append(document["isolation"]["said"])
+    if document["ledger"] is not None:
+        told_lines.append(f"ledger: {document['ledger']}")
+    return told_lines
