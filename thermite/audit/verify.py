@@ -65,6 +65,23 @@ def prove(path: Path, seq: int, *, trusted: Sequence[PublicKey] = ()) -> EventPr
     )
 
 
+def promotion_proof(path: Path, seqs: Sequence[int]) -> tuple[str, str, list[bytes]]:
+    """Return the newest stored checkpoint over some events, the rig's key, and one proof.
+
+    Raises:
+        LedgerError: the ledger was changed, or no checkpoint covers them yet.
+    """
+    walk = _walked(path, [], [])
+    size = max((size for size in walk.notes.valid if size >= max(seqs)), default=None)
+    if size is None or walk.opened is None:
+        raise LedgerError(
+            f"no valid checkpoint covers event {max(seqs)} yet: ask the rig for one with"
+            " thermite receipts checkpoint"
+        )
+    proof = walk.chain.tree.carried([seq - 1 for seq in seqs], size)
+    return walk.notes.valid[size][1], walk.opened.rig_key, proof
+
+
 def _walked(path: Path, outside: Sequence[Outside], trusted: Sequence[PublicKey]) -> "_Walk":
     with opened(path, any_version=True) as connection:
         try:

@@ -29,6 +29,8 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "watch": Subcommand("thermite.cli.watch", "a rig's campaign as it runs"),
     "status": Subcommand("thermite.cli.status", "where a rig's campaigns stand"),
     "verdicts": Subcommand("thermite.cli.verdicts", "what the judge said of each attempt"),
+    "export": Subcommand("thermite.cli.export", "one promotion with its evidence, in one file"),
+    "verify": Subcommand("thermite.cli.verify", "check such a file on any machine"),
     "ledger": Subcommand("thermite.cli.ledger", "look at a ledger, carry it away"),
     "audit": Subcommand("thermite.cli.audit", "check a ledger from outside"),
 }

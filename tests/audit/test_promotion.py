@@ -1,0 +1,159 @@
+"""A promotion to carry away: our check and the independent one agree on every file."""
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.golden.make_promotion import KEY
+from thermite.audit.promotion import export, verify
+from thermite.cli.root import run
+from thermite.command.signing_key import SigningKey
+from thermite.errors import LedgerError, NotFoundError
+from thermite.schema.promotion import Made
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+MADE = Made(by="thermite test", at="2026-01-31T12:00:00Z")
+Whole = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(
+        shutil.copy(GOLDEN / "promotion/ledger.db", tmp_path_factory.mktemp("rig") / "ledger.db")
+    )
+
+
+@pytest.fixture
+def whole(ledger: Path) -> Whole:
+    return dict(msgspec.to_builtins(export(ledger, "163", made=MADE)))
+
+
+def second_opinion(path: Path) -> int:
+    tool = ROOT / "tools" / "verify_ledger.py"
+    return subprocess.run(
+        [sys.executable, "-I", tool, path], capture_output=True, check=False, timeout=60
+    ).returncode
+
+
+def test_a_file_passes_with_the_rigs_key(whole: Whole, tmp_path: Path) -> None:
+    raw = json.dumps(whole).encode()
+    found = verify(raw, KEY.public)
+    assert (found.problem, found.key_pinned, found.coin_open) == (None, True, False)
+    assert (found.events, found.size) == (158, 419)
+    assert found.summary.gain == pytest.approx(0.25, abs=0.01)
+    path = tmp_path / "p.json"
+    path.write_bytes(raw)
+    assert second_opinion(path) == 0
+
+
+def test_it_is_named_by_number_id_or_commit(ledger: Path, whole: Whole) -> None:
+    body = next(e["body"] for e in whole["events"] if e["seq"] == 163)
+    for name in (json.loads(body)["id"], whole["summary"]["candidate"]["commit"][:7]):
+        assert msgspec.to_builtins(export(ledger, name, made=MADE)) == whole
+    with pytest.raises(NotFoundError, match="no promotion is called 'a61'"):
+        export(ledger, "a61", made=MADE)
+
+
+def test_it_carries_the_machine_and_the_whole_attempt(whole: Whole) -> None:
+    kinds = {json.loads(event["body"])["type"] for event in whole["events"]}
+    assert {"ledger_opened", "assignment_created", "mcp_servers", "rig_selftest"} <= kinds
+    assert {"build", "judge_started", "run", "check", "block", "decision", "verdict"} <= kinds
+    assert {"champion_promoted", "assignment_ended"} <= kinds
+    assert "attempt_started" not in kinds
+
+
+def body_of(whole: Whole, kind: str) -> Whole:
+    return next(e for e in whole["events"] if f'"type":"{kind}"' in e["body"])
+
+
+def replaced(kind: str, old: str, new: str) -> Callable[[Whole], None]:
+    def change(whole: Whole) -> None:
+        event = body_of(whole, kind)
+        assert old in event["body"]
+        event["body"] = event["body"].replace(old, new)
+
+    return change
+
+
+def key_of_another(whole: Whole) -> None:
+    whole["rig_key"] = base64.b64encode(SigningKey.generate().public.raw).decode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(replaced("verdict", '"gain":0.2', '"gain":0.9'), id="an event"),
+        pytest.param(lambda w: w["summary"].update(gain=0.9), id="the summary's gain"),
+        pytest.param(lambda w: w["summary"].update(cells=["big"]), id="the summary's cells"),
+        pytest.param(lambda w: w["summary"]["kit"].update(commit="0" * 40), id="the kit"),
+        pytest.param(lambda w: w["events"].remove(body_of(w, "run")), id="a run left out"),
+        pytest.param(lambda w: w["events"].reverse(), id="the order"),
+        pytest.param(lambda w: w["events"].pop(0), id="event 1 left out"),
+        pytest.param(lambda w: w["proof"].pop(), id="a hash too few"),
+        pytest.param(lambda w: w["proof"].append(w["proof"][0]), id="a hash too many"),
+        pytest.param(lambda w: w["proof"].clear(), id="no proof"),
+        pytest.param(key_of_another, id="another key"),
+        pytest.param(lambda w: w.update(checkpoint="thermite"), id="no checkpoint"),
+        pytest.param(
+            lambda w: w.update(checkpoint=w["checkpoint"].replace("\n419\n", "\n418\n")),
+            id="the checkpoint's size",
+        ),
+        pytest.param(lambda w: w["events"].clear(), id="no events"),
+    ],
+)
+def test_any_change_fails_in_both(
+    whole: Whole, tmp_path: Path, change: Callable[[Whole], object]
+) -> None:
+    change(whole)
+    raw = json.dumps(whole).encode()
+    assert verify(raw).problem is not None
+    path = tmp_path / "p.json"
+    path.write_bytes(raw)
+    assert second_opinion(path) == 8
+
+
+def test_a_promotion_without_runs_is_no_evidence(tmp_path: Path) -> None:
+    ledger = Path(shutil.copy(GOLDEN / "ledger/ledger.db", tmp_path))
+    with pytest.raises(LedgerError, match="parameters of the rule"):
+        export(ledger, "18", made=MADE)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"format":"thermite.promotion/1"}', id="fields missing"),
+        pytest.param(b'{"format":"thermite.promotion/2"}', id="a later format"),
+    ],
+)
+def test_what_is_no_promotion_file_ends_in_words(raw: bytes) -> None:
+    with pytest.raises(LedgerError, match="it is no promotion file"):
+        verify(raw)
+
+
+def test_the_commands_write_a_file_and_check_it(
+    ledger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "gain.json"
+    public = base64.b64encode(KEY.public.raw).decode()
+    assert run(["export", "163", "--ledger", str(ledger), "-o", str(target)]) == 0
+    assert run(["export", "163", "--ledger", str(ledger), "-o", str(target)]) == 5
+    assert run(["verify", str(target), "--rig-key", public]) == 0
+    assert "PASS: 158 of 419 events, signed\n" in capsys.readouterr().out
+    other = base64.b64encode(SigningKey.generate().public.raw).decode()
+    assert run(["verify", str(target), "--rig-key", other, "--json"]) == 8
+    told = json.loads(capsys.readouterr().out)
+    assert not told["holds"]
+    assert "signed it" in told["problem"]
+    assert run(["verify", str(tmp_path / "none")]) == 3
+    assert run(["verify", str(target), "--project", str(tmp_path)]) == 8

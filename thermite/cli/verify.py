@@ -1,0 +1,82 @@
+"""`thermite verify`: check a promotion that somebody carried here, on any machine."""
+
+from pathlib import Path
+
+import click
+
+from thermite.audit.promotion import Carried, verify
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.output import Output, with_output
+from thermite.command.public_key import PublicKey
+from thermite.errors import UsageError
+from thermite.kit.git import GitError, git
+from thermite.report import promotion as report
+from thermite.schema.promotion import MOST_FILE_BYTES
+
+_MOST_KEY_BYTES = 4096
+"""A public line takes some 100."""
+
+
+@click.command("verify", epilog="Example: thermite verify gain.json --rig-key rig.pub")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--rig-key", help="The rig's public line, or a file that holds it.")
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path),
+    help="A repository whose trees of both commits must be those that were judged.",
+)
+@with_output
+def command(output: Output, file: Path, *, rig_key: str | None, project: Path | None) -> None:
+    """Check a promotion file: its signature, its proof, the coin, and the evidence.
+
+    Ends with 0 when the promotion holds, 8 when it does not, 1 when the file is none.
+    """
+    if not file.is_file():
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no file {file}")
+    with file.open("rb") as opened:
+        raw = opened.read(MOST_FILE_BYTES + 1)
+    found = verify(raw, None if rig_key is None else _key(rig_key))
+    problem = found.problem or (None if project is None else _tree_problem(found, project))
+    output.document(report.document(found) | {"holds": problem is None, "problem": problem})
+    for line in report.lines(found.summary):
+        output.result(line)
+    _tell(output, found, problem)
+    if problem is not None:
+        raise CommandEnds(Exit.AUDIT_FINDING)
+
+
+def _tell(output: Output, found: Carried, problem: str | None) -> None:
+    if problem is None:
+        open_coin = ", coin not yet revealed" if found.coin_open else ""
+        output.result(f"PASS: {found.events} of {found.size} events, signed{open_coin}")
+    else:
+        output.result(f"FAIL: {problem}")
+    if not found.key_pinned:
+        output.result("key not pinned: name the rig's key with --rig-key")
+    output.result(report.LIMITS)
+
+
+def _key(told: str) -> PublicKey:
+    path = Path(told)
+    text = told
+    if path.is_file():
+        with path.open("rb") as file:
+            text = file.read(_MOST_KEY_BYTES).decode("utf-8", "replace")
+    words = text.split()
+    line = text.strip() if len(words) > 1 else f"thermite-ed25519 {text.strip()}"
+    if not words:
+        raise UsageError(f"{told} holds no key: write `thermite-ed25519 <base64> <label>`")
+    return PublicKey.from_line(line)[0]
+
+
+def _tree_problem(found: Carried, project: Path) -> str | None:
+    """Return why a repository's commits are not those that were judged, or None."""
+    for arm in (found.summary.candidate, found.summary.champion):
+        try:
+            said = git(project, "rev-parse", "--verify", f"{arm.commit}^{{tree}}", "--")
+        except GitError:
+            return f"{project} has no commit {arm.commit}"
+        tree = said.decode("ascii", "replace").split()[0]
+        if tree != arm.tree:
+            return f"commit {arm.commit} has tree {tree} in {project}, and {arm.tree} was judged"
+    return None
