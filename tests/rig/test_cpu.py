@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from thermite.rig.device import cpu
-from thermite.rig.outputs import refusal
+from thermite.rig.refusal_words import refusal
 
 
 def test_the_startup_program_is_static_tiny_and_ends_with_0(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thermite.spawner import collector, tree
+from thermite.spawner import outputs, tree
 from thermite.spawner.attendant import OverError, weigh
 from thermite.spawner.landlock import spared
 from thermite.spawner.loop import Gate, Loop, Step, Until
@@ -247,10 +247,10 @@ def test_removing_is_never_led_outside_by_a_swapped_link(tmp_path: Path) -> None
 
 def _collected(work: Path, into: Path, paths: list[str], **limits: int) -> dict[str, object]:
     given: dict[str, Any] = {"entries": 100, "levels": 32, "total_bytes": 1 << 20, **limits}
-    order = collector.Order(paths=paths, owner=os.getuid(), **given)
+    order = outputs.Order(paths=paths, owner=os.getuid(), **given)
     report = os.memfd_create("report")
     with opened(work) as source, opened(into) as target:
-        collector.collect(order, [source, target, report], lambda _: None)
+        outputs.collect(order, [source, target, report], lambda _: None)
     with os.fdopen(report, "rb") as file:
         file.seek(0)
         told: dict[str, object] = json.loads(file.read())
@@ -313,7 +313,7 @@ def test_the_whole_work_folder_is_collected_by_its_names(tmp_path: Path) -> None
 
 
 def test_odd_names_are_shown_as_ascii() -> None:
-    assert collector.escaped(os.fsdecode(b"a\xff\x1b[31m\n\\")) == r"a\xff\x1b[31m\x0a\x5c"
+    assert outputs.escaped(os.fsdecode(b"a\xff\x1b[31m\n\\")) == r"a\xff\x1b[31m\x0a\x5c"
 
 
 def test_weighing_counts_an_inode_once_and_stops_at_the_limit(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
 from thermite.harness.proposer import AgentStatus, Work, attempt_ref
 from thermite.kit.export import tree_entries
-from thermite.rig.outputs import unescaped
+from thermite.rig.refusal_words import unescaped
 from thermite.rig.stages import Stages
 from thermite.schema.ids import CommitId
 from thermite.schema.stage import CollectLimits, Entry, Limits

@@ -20,7 +20,7 @@ import msgspec
 from thermite.errors import InfrastructureError
 from thermite.rig.copies import Copy
 from thermite.rig.device import cpu
-from thermite.rig.outputs import refusal
+from thermite.rig.refusal_words import refusal
 from thermite.rig.stages import Slot, StageCopy, Stages
 from thermite.schema.stage import (
     Collected,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from .collector import Order, collect
+from .outputs import Order, collect
 from .fork import Duty, Garb, finished, fork, trouble
 from .ground import Ground, Slot
 from .landlock import READ, Ruleset
