@@ -19,7 +19,7 @@ def test_the_startup_program_is_static_tiny_and_ends_with_0(tmp_path: Path) -> N
 def test_every_refusal_of_the_collector_has_words() -> None:
     from thermite.rig.start import FOLDER
 
-    text = (FOLDER / "collector.py").read_text()
+    text = (FOLDER / "outputs.py").read_text()
     for kind in ("link", "pipe", "socket", "device", "kind", "hard_link", "owner", "bytes"):
         assert f'"{kind}"' in text
         assert "out/a" in refusal("out/a", kind, 2)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from .outputs import Order, collect
 from .fork import Duty, Garb, finished, fork, trouble
 from .ground import Ground, Slot
 from .landlock import READ, Ruleset
 from .loop import Step
+from .outputs import Order, collect
 from .place import place
 from .stage import Reply
 from .tree import FOLDER, empty
