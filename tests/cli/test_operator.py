@@ -1,5 +1,6 @@
 """The operator's commands as processes: exit codes, one document, and no traceback."""
 
+import base64
 import contextlib
 import json
 import os
@@ -229,3 +230,50 @@ def test_the_kits_that_are_known_by_name_are_listed(desk: Desk) -> None:
     said = desk.run("kit", "list").stdout
     assert f"{sent['repo']}  {sent['commit']}\n" in said
     assert "demo-cpu  comes with Thermite\n" in said
+
+
+def test_a_root_is_rotated_by_both_keys_and_a_key_revoked_by_the_root(desk: Desk) -> None:
+    desk.told("keygen", "--no-passphrase", "keys/new.key")
+    new = read_key(desk.folder / "keys" / "new.key", lambda _: b"")
+    old = read_key(desk.folder / "control" / "keys" / "command.key", lambda _: b"")
+    trust = desk.folder / "trust.txt"
+    trust.write_text(
+        f"{new.public.line('new')} role=root\n{old.public.line('old')}\n", encoding="utf-8"
+    )
+    told = desk.told(
+        "key",
+        "rotate",
+        "trust.txt",
+        "--new-root",
+        "keys/new.key",
+        "--rig",
+        "bench",
+        "--version",
+        "2",
+    )
+    assert told["keys"] == [new.public.id, old.public.id]
+    desk.told(
+        *("key", "revoke", old.public.fingerprint, "--rig", "bench"),
+        *("--since", "2026-01-31T12:00:00Z", "--key", "keys/new.key"),
+    )
+    orders = sorted(desk.rig.dropped(".cmd.json"), key=lambda path: path.stat().st_mtime_ns)
+    envelopes = [json.loads(path.read_bytes()) for path in orders]
+    assert [len(envelope["signatures"]) for envelope in envelopes] == [2, 1]
+    body = json.loads(base64.b64decode(envelopes[1]["payload"]))["body"]
+    assert body == {"key": old.public.id, "since": "2026-01-31T12:00:00Z"}
+
+
+def test_a_key_that_is_none_is_not_revoked(desk: Desk) -> None:
+    refused = desk.run("key", "revoke", "anna", "--rig", "bench")
+    assert refused.returncode == 2
+    assert "give its id of 32 hex digits" in refused.stderr
+    refused = desk.run("key", "revoke", "0" * 32, "--rig", "bench", "--since", "noon")
+    assert refused.returncode == 2
+    assert "--since noon" in refused.stderr
+
+
+def test_trust_is_sent_to_a_rig_or_given_on_it(desk: Desk) -> None:
+    (desk.folder / "t.txt").write_text("x", encoding="utf-8")
+    refused = desk.run("key", "trust", "t.txt", "--rig", "bench")
+    assert refused.returncode == 2
+    assert "give --rig and --version, or on the rig --state" in refused.stderr

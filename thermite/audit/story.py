@@ -5,7 +5,7 @@ Source: ledger and signing, 3.7 (what an audit prints) and 3.11 (revocation).
 
 from collections import Counter
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from thermite.audit.findings import Findings
 from thermite.command.instant import read_instant
@@ -85,9 +85,13 @@ class Story:
                 pass
         match event.data:
             case e.TrustReset():
-                self._warn("trust_reset", seq, "the rig's owner replaced all trust by hand")
+                why = "the rig's owner replaced all trust by hand: the root key was lost, or taken"
+                self._add("trust_reset", "finding", seq, why)
             case e.LedgerGap(from_=first, to=last):
                 lost = f"events {first} to {last} were lost, and the owner went on"
+                if last < first:
+                    lost = f"a sender's checkpoint did not fit before event {first}, and the owner"
+                    lost += " went on"
                 self._warn("ledger_gap", seq, lost)
             case _:
                 pass
@@ -147,10 +151,15 @@ class Story:
         self._revoked = {key.id: key.revoked_since for key in keys if key.revoked_since is not None}
 
     def _warn(self, code: FindingCode, seq: int, explain: str) -> None:
+        self._add(code, "warning", seq, explain)
+
+    def _add(
+        self, code: FindingCode, severity: Literal["finding", "warning"], seq: int, explain: str
+    ) -> None:
         self._findings.add(
             Finding(
                 code=code,
-                severity="warning",
+                severity=severity,
                 seq=seq,
                 expected=None,
                 got=None,

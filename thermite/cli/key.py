@@ -6,8 +6,11 @@ from pathlib import Path
 import click
 
 from thermite.cli.control_side import FILE, signing_key, with_home, with_key
+from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
+from thermite.command.instant import read_instant
+from thermite.command.keyring import PublicKey, SigningKey
 from thermite.command.trust import MOST_TRUST_BYTES, read_trust
 from thermite.control.assign import send_order
 from thermite.control.home import ControlHome
@@ -15,8 +18,13 @@ from thermite.control.key_files import kept_keys
 from thermite.control.order import sign_order
 from thermite.control.receipts import after
 from thermite.control.rigs import known_rig
-from thermite.errors import NotFoundError
-from thermite.schema.command import TrustBody, TrustedKey
+from thermite.errors import NotFoundError, UsageError
+from thermite.schema.command import RevokeBody, TrustBody, TrustedKey
+from thermite.schema.ids import is_hex32
+
+_ID_DIGITS = 32
+"""Of a key's fingerprint, the first digits are its id (ledger and signing, 3.8)."""
+_VERSION = click.IntRange(min=2)
 
 
 @click.group("key", cls=NounGroup, epilog="Example: thermite key list")
@@ -50,46 +58,160 @@ def list_keys(output: Output, *, home: ControlHome) -> None:
 
 @command.command("trust", epilog="Example: thermite key trust keys.txt --rig bench --version 2")
 @click.argument("file", type=FILE)
-@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
-@click.option(
-    "--version",
-    type=click.IntRange(min=2),
-    required=True,
-    help="The trust's next version: one above what the rig has.",
-)
+@click.option("--rig", "rig_name", help="A rig that control knows.")
+@click.option("--version", type=_VERSION, help="The trust's next version: one above the rig's.")
+@click.option("--state", type=FILE, help="On the rig itself, stopped: the rig's folder.")
+@click.option("--replace", is_flag=True, help="With --state: the root is lost, start anew.")
+@click.option("--yes", is_flag=True, help="With --state: do not ask.")
 @with_key
 @with_home
 @with_output
-def trust(
+def trust(  # noqa: PLR0913 - an option each
     output: Output,
     *,
     home: ControlHome,
     file: Path,
+    rig_name: str | None,
+    version: int | None,
+    state: Path | None,
+    replace: bool,
+    yes: bool,
+    key: Path | None,
+    passphrase_file: Path | None,
+) -> None:
+    """Say whom a rig trusts: by a signed command, or on the rig itself.
+
+    FILE has one public line for each key, which may go on with role=root,command types=…
+    from=… until=…; exactly one has the role root. With --rig it is sent as the whole next
+    version, signed by the root key. With --state it is the first trust of a stopped rig; once
+    there is one, only --replace changes it there, and every later audit shows that.
+    """
+    raw = _read(file)
+    if state is not None:
+        _trust_here(output, state, raw, replace=replace, yes=yes)
+        return
+    if rig_name is None or version is None or replace:
+        raise UsageError("give --rig and --version, or on the rig --state")
+    _send_trust(
+        output, home, rig_name, version, raw=raw, signers=[signing_key(home, key, passphrase_file)]
+    )
+
+
+@command.command(
+    "rotate", epilog="Example: thermite key rotate keys.txt --new-root new.key --rig a --version 3"
+)
+@click.argument("file", type=FILE)
+@click.option("--new-root", type=FILE, required=True, help="The key that becomes root.")
+@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
+@click.option("--version", type=_VERSION, required=True, help="One above the rig's version.")
+@with_key
+@with_home
+@with_output
+def rotate(
+    output: Output,
+    *,
+    home: ControlHome,
+    file: Path,
+    new_root: Path,
     rig_name: str,
     version: int,
     key: Path | None,
     passphrase_file: Path | None,
 ) -> None:
-    """Send a rig the whole next version of its trust, signed by the root key.
+    """Make another key a rig's root: the next version of its trust, signed by both roots.
 
-    FILE has one public line for each key, which may go on with role=root,command types=…
-    from=… until=…; exactly one has the role root. A rig's first trust is given on the rig:
-    thermite rig serve --trust FILE.
+    FILE is as for thermite key trust, and its root is the new one; --key is the old root.
     """
-    keys = read_trust(_read(file))
-    rig = known_rig(home, rig_name)
+    old = signing_key(home, key, passphrase_file)
+    new = signing_key(home, new_root, passphrase_file)
+    _send_trust(output, home, rig_name, version, raw=_read(file), signers=[old, new])
+
+
+@command.command("revoke", epilog="Example: thermite key revoke 3f9c… --rig bench --key root.key")
+@click.argument("key_id")
+@click.option("--since", help="Not trusted from this time on (RFC 3339, UTC); else from now on.")
+@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
+@with_key
+@with_home
+@with_output
+def revoke(
+    output: Output,
+    *,
+    home: ControlHome,
+    key_id: str,
+    since: str | None,
+    rig_name: str,
+    key: Path | None,
+    passphrase_file: Path | None,
+) -> None:
+    """Take a command key out of a rig's trust, signed by the root key.
+
+    KEY_ID is the key's id, its fingerprint, or a .pub file. Later commands of it are refused;
+    an audit lists those that were accepted since the time given. History stays valid.
+    """
+    now = datetime.now(UTC)
+    moment = since or now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        read_instant(moment)
+    except ValueError as error:
+        raise UsageError(f"--since {moment}: {error}") from None
+    revoked = _key_id(key_id)
+    order = sign_order(
+        "revoke_key",
+        RevokeBody(key=revoked, since=moment),
+        rig=(rig := known_rig(home, rig_name)),
+        keys=[signing_key(home, key, passphrase_file)],
+        after=after(home, rig),
+        now=now,
+    )
+    name = send_order(home, rig, order)
+    output.document({"command": order.digest, "file": name, "key": revoked, "since": moment})
+    output.result(f"sent to rig {rig_name}: key {revoked} is not trusted since {moment}")
+
+
+def _key_id(told: str) -> str:
+    path = Path(told)
+    if path.suffix == ".pub" and path.is_file():
+        return PublicKey.from_line(_read(path).decode("utf-8", "replace"))[0].id
+    found = told.removeprefix("SHA256:").lower()[:_ID_DIGITS]
+    if not is_hex32(found):
+        raise UsageError(f"{told!a} is no key: give its id of 32 hex digits, or a .pub file")
+    return found
+
+
+def _trust_here(output: Output, state: Path, raw: bytes, *, replace: bool, yes: bool) -> None:
+    from thermite.harness import by_hand  # noqa: PLC0415 - the other commands need no harness
+
+    for one in read_trust(raw):
+        output.progress(_rights(one))
+    if not yes and not click.confirm(f"let {state} trust these keys?", err=True):
+        raise CommandEnds(Exit.WRONG_STATE, "nothing was changed")
+    version, keys = by_hand.trust_here(state, raw, replace=replace)
+    output.document({"version": version, "keys": [key.id for key in keys], "replaced": replace})
+    output.result(f"{state} has trust version {version}: {len(keys)} keys")
+
+
+def _send_trust(
+    output: Output,
+    home: ControlHome,
+    rig_name: str,
+    version: int,
+    *,
+    raw: bytes,
+    signers: list[SigningKey],
+) -> None:
+    keys, rig = read_trust(raw), known_rig(home, rig_name)
     order = sign_order(
         "update_trust",
         TrustBody(version=version, keys=keys),
         rig=rig,
-        keys=[signing_key(home, key, passphrase_file)],
+        keys=signers,
         after=after(home, rig),
         now=datetime.now(UTC),
     )
     name = send_order(home, rig, order)
-    output.document(
-        {"command": order.digest, "file": name, "version": version, "keys": [k.id for k in keys]}
-    )
+    told = {"command": order.digest, "file": name, "version": version}
+    output.document(told | {"keys": [key.id for key in keys]})
     for one in keys:
         output.result(_rights(one))
     output.result(f"sent trust version {version} to rig {rig_name}: command {order.digest[:12]}")

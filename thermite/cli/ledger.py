@@ -1,4 +1,4 @@
-"""`thermite ledger`: look at a ledger, carry it away; nothing here writes to one."""
+"""`thermite ledger`: look at a ledger, carry it away; only `accept-loss` writes to one."""
 
 import csv
 import io
@@ -100,6 +100,26 @@ def backup(output: Output, *, ledger: Path, target: Path) -> None:
     count = back_up(ledger_at(ledger), target)
     output.document({"events": count, "file": str(target)})
     output.result(f"{count} events in {target}, every hash checked")
+
+
+@command.command("accept-loss", epilog="Example: thermite ledger accept-loss /var/lib/thermite")
+@click.argument("state", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_output
+def accept_loss(output: Output, *, state: Path, yes: bool) -> None:
+    """Go on although events are lost; on the rig, while it is stopped. STATE is its folder.
+
+    For a rig that refuses to write, since a receipt names an event that the ledger no longer
+    has, or that takes no assignments, since a sender's checkpoint did not fit. Look for a
+    backup first: what is recorded here shows in every later audit.
+    """
+    from thermite.harness import by_hand  # noqa: PLC0415 - the other commands need no harness
+
+    if not yes and not click.confirm(f"record in {state} that events are lost?", err=True):
+        raise CommandEnds(Exit.WRONG_STATE, "nothing was recorded")
+    gap = by_hand.accept_loss(state)
+    output.document({"from": gap.from_, "to": gap.to})
+    output.result(f"recorded ledger_gap from event {gap.from_} to {gap.to}: the rig may be served")
 
 
 @contextmanager

@@ -282,11 +282,14 @@ def witnessed(outbox: Path, rig: PublicKey) -> int:
     """
     sizes = [0]
     if outbox.is_dir():
-        sizes += [_size(path, rig) for path in outbox.iterdir() if not path.name.startswith(".")]
+        sizes += [
+            checkpoint_size(path, rig) for path in outbox.iterdir() if not path.name.startswith(".")
+        ]
     return max(sizes)
 
 
-def _size(path: Path, rig: PublicKey) -> int:
+def checkpoint_size(path: Path, rig: PublicKey) -> int:
+    """Return the size that a file's checkpoint of this rig names; 0 when it holds none."""
     try:
         raw = path.read_bytes()
         note = raw.decode() if path.name == NEWEST else open_receipt(raw, rig).checkpoint
