@@ -6,7 +6,12 @@ from typing import Final
 from thermite.cli.output import Output, visible
 from thermite.report.campaign import Row, percent, short, span
 
-STYLES: Final = {"promoted": "bold green", "not_better": "yellow", "not_confirmed": "yellow"}
+STYLES: Final = {
+    "promoted": "bold green",
+    "goals_met": "bold green",
+    "not_better": "yellow",
+    "not_confirmed": "yellow",
+}
 """Colours of verdicts; what counts against a candidate is red."""
 
 
@@ -24,5 +29,5 @@ def _cells(row: Row) -> tuple[str, ...]:
     why = short(row.reasons) or row.words
     if row.marks:
         why = f"{why} ({', '.join(row.marks)})"
-    cells = (row.name, row.verdict, percent(row.gain), span(row.interval), why)
+    cells = (row.name, row.verdict, row.goals or percent(row.gain), span(row.interval), why)
     return tuple(visible(cell) for cell in cells)

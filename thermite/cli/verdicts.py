@@ -10,6 +10,7 @@ from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
 from thermite.cli.table import print_rows
 from thermite.report import campaign as report
+from thermite.report import goal
 
 
 @click.command("verdicts", epilog="Example: thermite verdicts --state thermite-demo/rig")
@@ -30,6 +31,8 @@ def command(
         raise CommandEnds(Exit.NOT_FOUND, f"there is no assignment {wanted or 'yet'}")
     newest = found[-1]
     rows = report.rows(newest)
-    output.document({"assignment": newest.id, "attempts": rows})
+    output.document({"assignment": newest.id, "attempts": rows, "goals": goal.report(newest)})
     print_rows(output, rows)
     output.result(report.headline(newest))
+    for line in goal.lines(newest):
+        output.result(line)

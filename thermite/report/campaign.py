@@ -1,9 +1,12 @@
 """One campaign as rows and words: each attempt, its verdict, its reason, its gain."""
 
-from typing import Final
+from typing import Any, Final
 
-from thermite.campaign import hill_climb, limits
+import msgspec
+
+from thermite.campaign import hill_climb, limits, review
 from thermite.campaign.state import Assignment, Attempt, State
+from thermite.report import goal
 from thermite.schema.event import Interval
 from thermite.schema.strict import Strict
 
@@ -22,6 +25,10 @@ IN_WORDS: Final[dict[str, str]] = {
     "duplicate": "the same content was judged before",
     "suspect": "a person rejected it",
     "cancelled": "the campaign was stopped",
+    "valid": "kept: nothing had to be measured",
+    "goals_met": "meets every goal, those on held-out cells too",
+    "goals_unmet": "leaves goals unmet",
+    "held": "waits for a person",
     "refused": "no candidate was made of it",
     "no_change": "nothing was changed",
     "killed": "cut off by the rig; offered again when it goes on",
@@ -31,7 +38,10 @@ SHOWN_REASON: Final = 160
 
 
 class Row(Strict):
-    """One attempt: name is its proposal, or its number; gain and interval are fractions."""
+    """One attempt: name is its proposal, or its number; gain and interval are fractions.
+
+    goals: the weight that it meets in a campaign with goals, in words.
+    """
 
     attempt: int
     name: str
@@ -41,11 +51,15 @@ class Row(Strict):
     gain: float | None
     interval: Interval | None
     marks: list[str]
+    goals: str = ""
 
 
 def rows(assignment: Assignment) -> list[Row]:
     """Return one row for each attempt, in order."""
-    return [row(number, attempt) for number, attempt in assignment.attempts.items()]
+    return [
+        msgspec.structs.replace(row(number, attempt), goals=goal.weight(assignment, number))
+        for number, attempt in assignment.attempts.items()
+    ]
 
 
 def row(number: int, attempt: Attempt) -> Row:
@@ -85,6 +99,8 @@ def short(reasons: list[str]) -> str:
 
 def headline(assignment: Assignment) -> str:
     """Return what the campaign came to, in one sentence."""
+    if assignment.contract.goals:
+        return goal.headline(assignment)
     count = len(assignment.promotions)
     start, champion = assignment.project.commit[:12], assignment.champion[:12]
     if count == 0:
@@ -130,8 +146,12 @@ def verdict_counts(assignment: Assignment) -> dict[str, int]:
 def progress(assignment: Assignment) -> str:
     """Return where a running campaign stands, in one line."""
     running = [a for a in assignment.attempts.values() if a.status not in ("ended", "held")]
-    if not assignment.selftested and not assignment.attempts:
+    is_climb = assignment.contract.campaign == "hill_climb"
+    if is_climb and not assignment.selftested and not assignment.attempts:
         return "measuring the start against itself: how much do this rig's runs spread?"
+    asked = review.waiting(assignment)
+    if not running and asked and assignment.status != "ended":
+        return f"waiting for votes: attempt {', '.join(map(str, asked))}"
     if not running:
         anchor = hill_climb.re_anchor_due(assignment, ending=True)
         if anchor is not None and assignment.re_anchors:
@@ -180,6 +200,7 @@ def _assignment_status(assignment: Assignment) -> dict[str, object]:
         "champion": assignment.champion,
         "gain": assignment.gain,
         "interval": assignment.interval,
+        "goals": goal.report(assignment),
     }
 
 
@@ -200,4 +221,14 @@ def status_lines(told: dict[str, object]) -> list[str]:
                 f"  {one['attempts']} of {one['budget']} attempts  {counts or 'no verdict yet'}"
             )
             lines.append(f"              {one['reason'] or one['now']}")
+            lines += [f"              {line}" for line in _goal_lines(one["goals"])]
     return lines
+
+
+def _goal_lines(told: dict[str, Any] | None) -> list[str]:
+    if told is None:
+        return []
+    if told["attempt"] is None:
+        return ["no candidate has been verified yet"]
+    weights = f"weight {told['weight']:g} of {told['of_weight']:g}"
+    return [f"attempt {told['attempt']} meets {told['met']} of {told['of']} goals, {weights}"]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from thermite.campaign.review import REVIEW
 from thermite.campaign.state import State
 from thermite.report.campaign import IN_WORDS, percent, short, span
 from thermite.schema import event as e
@@ -79,6 +80,41 @@ def _verdict(state: State, event: e.Event, data: e.Verdict) -> str:
     return f"{_name(state, event, data.attempt)}: {data.verdict}{gain}: {why}"
 
 
+def _goal_checked(state: State, event: e.Event, data: e.GoalChecked) -> str:
+    where = {"visible": "", "hidden": " on held-out cells"}[data.passed]
+    why = "" if data.met else f": {short(data.reasons)}"
+    met = "met" if data.met else "unmet"
+    return f"{_name(state, event, data.attempt)}: goal {data.goal} {met}{where}{why}"
+
+
+def _hold(state: State, event: e.Event, data: e.Hold) -> str:
+    waits = "waits for votes" if data.reason == REVIEW else f"held for {data.reason}"
+    return f"{_name(state, event, data.attempt)}: {waits}"
+
+
+def _hold_resolved(state: State, event: e.Event, data: e.HoldResolved) -> str:
+    return f"{_name(state, event, data.attempt)}: {data.action} by {data.by[:12]}"
+
+
+def _voted(state: State, event: e.Event, data: e.ReviewVote) -> str:
+    why = f": {short([data.reason])}" if data.reason else ""
+    voter = data.voter[:12]
+    return f"{_name(state, event, data.attempt)}: {voter} votes {data.goal} {data.vote}{why}"
+
+
+def _paused(_: State, __: e.Event, data: e.AssignmentPaused) -> str:
+    return f"paused by {data.by[:12]}: no new attempt starts"
+
+
+def _resumed(_: State, __: e.Event, data: e.AssignmentResumed) -> str:
+    return f"resumed by {data.by[:12]}"
+
+
+def _steered(_: State, __: e.Event, data: e.Steered) -> str:
+    whom = "all lanes" if data.lane is None else f"lane {data.lane}"
+    return f"note for {whom}: {short([data.text])}"
+
+
 def _promoted(_: State, __: e.Event, data: e.ChampionPromoted) -> str:
     return f"champion is now {data.commit[:12]}, {percent(data.gain)} {span(data.interval)}"
 
@@ -99,6 +135,13 @@ _TOLD: Final[dict[type, Callable[[State, e.Event, Any], str | None]]] = {
     e.CandidateRefused: _candidate_refused,
     e.Decision: _decision,
     e.Verdict: _verdict,
+    e.GoalChecked: _goal_checked,
+    e.Hold: _hold,
+    e.HoldResolved: _hold_resolved,
+    e.ReviewVote: _voted,
+    e.AssignmentPaused: _paused,
+    e.AssignmentResumed: _resumed,
+    e.Steered: _steered,
     e.ChampionPromoted: _promoted,
     e.AssignmentEnded: _ended,
 }
