@@ -9,7 +9,8 @@ from typing import Final, assert_never
 
 import msgspec
 
-from thermite.campaign.state import Assignment, State
+from thermite.campaign import review
+from thermite.campaign.state import Assignment, Attempt, State
 from thermite.command.instant import read_instant
 from thermite.command.keyring import Keyring
 from thermite.command.trust import trust_problems
@@ -74,7 +75,9 @@ def effects(  # noqa: C901, PLR0911 - one case for each kind of command
             return []
         case AssignBody():
             raise RuntimeError("an assignment has its own way, with imports")
-        case SubmitBody() | VoteBody():
+        case VoteBody():
+            return _vote(command, state, body)
+        case SubmitBody():
             raise CommandError(
                 "not_supported",
                 f"this version of the rig does not take {command.payload.type}: upgrade Thermite"
@@ -144,7 +147,55 @@ def _resolve(command: Command, state: State, body: ResolveBody) -> list[Strict]:
             "wrong_state",
             f"attempt {body.attempt} is {attempt.status}, and only a held one can be resolved",
         )
+    if attempt.hold == review.REVIEW:
+        raise CommandError(
+            "wrong_state",
+            f"attempt {body.attempt} waits for votes: give yours with thermite campaign review",
+        )
     return [HoldResolved(attempt=body.attempt, action=body.action, by=command.payload.issuer)]
+
+
+def _vote(command: Command, state: State, body: VoteBody) -> list[Strict]:
+    found = _running(state, body.assignment)
+    asked = review.questions(found)
+    if body.goal not in asked:
+        names = ", ".join(asked) or "none"
+        raise CommandError(
+            "not_found",
+            f"the contract has no goal {body.goal[:64]!a} to vote on: its review goals are {names}",
+        )
+    if len(body.reason) > MOST_STEER:
+        raise CommandError(
+            "malformed_body",
+            f"the reason has {len(body.reason)} characters, and at most {MOST_STEER} are kept:"
+            " shorten it",
+        )
+    attempt = found.attempts.get(body.attempt)
+    if attempt is None:
+        raise CommandError(
+            "not_found", f"assignment {body.assignment} has no attempt {body.attempt}"
+        )
+    _check_vote(body, attempt, command.payload.issuer)
+    return review.after_vote(found, body, command.payload.issuer)
+
+
+def _check_vote(body: VoteBody, attempt: Attempt, voter: str) -> None:
+    if body.goal in attempt.reviewed:
+        met = "met" if attempt.reviewed[body.goal] else "unmet"
+        raise CommandError(
+            "wrong_state", f"goal {body.goal} of attempt {body.attempt} is decided: it is {met}"
+        )
+    if attempt.status != "held" or attempt.hold != review.REVIEW:
+        raise CommandError(
+            "wrong_state",
+            f"attempt {body.attempt} is {attempt.result or attempt.status}, and waits for no vote",
+        )
+    if voter in {vote.voter for vote in attempt.votes.get(body.goal, [])}:
+        raise CommandError(
+            "wrong_state",
+            f"key {voter} has voted on goal {body.goal} of attempt {body.attempt}: one key has one"
+            " vote",
+        )
 
 
 def _check_extension(found: Assignment, body: ExtendBody) -> None:
