@@ -94,6 +94,8 @@ class Home:
             "isolation": "any",
             **self.contract,
         }
+        if whole["campaign"] == "research":
+            whole["project"] = {"repo": "p", "commit": self.project.commit}
         return msgspec.json.encode(whole)
 
     def creation(self) -> list[Strict]:

@@ -3,19 +3,8 @@
 import msgspec
 import pytest
 
-from tests.campaign.test_hill_climb import (
-    START,
-    A,
-    build,
-    created,
-    judge_started,
-    lane,
-    opened,
-    started,
-    state_of,
-    submitted,
-    verdict,
-)
+from tests.campaign.events import A, build, created, lane, opened, started, submitted
+from tests.campaign.test_hill_climb import START, judge_started, state_of, verdict
 from thermite.agent.brief import brief
 from thermite.schema import event as e
 from thermite.schema.strict import Strict

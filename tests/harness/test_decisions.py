@@ -387,7 +387,7 @@ def test_a_revoked_key_gives_no_more_orders(live: Live, knock: Knock) -> None:
         pytest.param(
             "vote_review",
             {"assignment": "a", "attempt": 1, "goal": "g", "vote": "met", "reason": ""},
-            "not_supported",
+            "not_found",
             id="vote",
         ),
         pytest.param("revoke_key", {"key": "a" * 32, "since": "now"}, "not_found", id="revoke"),

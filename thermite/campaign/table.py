@@ -200,7 +200,8 @@ def _unearned_problem(assignment: Assignment, attempt: Attempt, data: e.Verdict)
 
 def _confirmed(attempt: Attempt) -> bool:
     last = next((f for f in reversed(attempt.facts) if isinstance(f, e.Decision)), None)
-    return last is not None and last.stage == "confirm" and last.action == "pass"
+    passed = {"pass", "hold"} if attempt.released else {"pass"}
+    return last is not None and last.stage == "confirm" and last.action in passed
 
 
 def _promotion_rule(

@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),
     "assign": Subcommand("thermite.cli.assign", "complete a contract, sign it, send it to a rig"),
+    "campaign": Subcommand("thermite.cli.campaign", "pause, stop, steer, extend, vote on one"),
     "settings": Subcommand("thermite.cli.settings", "what control knows, as MCP servers"),
     "receipts": Subcommand("thermite.cli.receipts", "what rigs answered"),
     "inbox": Subcommand("thermite.cli.inbox", "a rig's inbox by hand"),

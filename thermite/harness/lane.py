@@ -95,6 +95,8 @@ class Lane:
         if proposal is None:
             return False
         number = self._start(proposal)
+        if number is None:
+            return True
         base = self.assignment.attempts[number].started.base
         begun = clock.mono_ns()
         try:
@@ -106,8 +108,11 @@ class Lane:
         self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
         return True
 
-    def _start(self, proposal: str) -> int:
+    def _start(self, proposal: str) -> int | None:
+        """Start an attempt; None: a hold was resolved meanwhile, and that attempt goes first."""
         with self.book.lock:
+            if self.assignment.open_attempt(self.number) is not None:
+                return None
             number = len(self.assignment.attempts) + 1
             told = brief(self.assignment, self.number).encode()
             self._append(
@@ -159,6 +164,7 @@ class Lane:
             return
         answer = answer or self.turn.judge(number)
         if answer is None:
+            self._cancel(attempt)
             return
         seconds = (clock.mono_ns() - begun) / 1e9
         spent = e.BudgetSpent(attempt=number, agent=None, amounts={"judge_s": seconds})
@@ -168,6 +174,13 @@ class Lane:
         with self.book.lock:
             follow = by_kind.after_verdict(self.assignment, attempt, answer)
             self._append(spent, *follow)
+
+    def _cancel(self, attempt: Attempt) -> None:
+        """End an attempt that a stop took from the judge; when the harness ends, it goes on."""
+        if self.assignment.stop_wanted == "now" and not self.stopping.is_set():
+            said = "the campaign was stopped while this was judged"
+            verdict = attempts.unmeasured(attempt, "cancelled", [said])
+            self._append(verdict, e.AttemptEnded(attempt=verdict.attempt, result="cancelled"))
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:
         """Return the verdict that takes no judge: a rejected hold, or a tree judged before."""
