@@ -10,6 +10,7 @@ command = LazyNounGroup(
         "add": Subcommand("thermite.cli.rig_add", "take up a rig by its inbox"),
         "list": Subcommand("thermite.cli.rig_list", "the rigs that control knows"),
         "access": Subcommand("thermite.cli.rig_access", "secrets for private repositories"),
+        "doctor": Subcommand("thermite.cli.rig_doctor", "how this machine keeps stages apart"),
         "serve": Subcommand("thermite.cli.rig_serve", "serve a rig on this machine"),
     },
 )

@@ -1,0 +1,154 @@
+"""What this machine can do to keep stages apart: each level tried, and what is in the way.
+
+Nothing is reckoned from versions: for each level a spawner is started, and the canaries are
+run in every slot of it. Source: isolation, 4.2 (`thermite rig doctor`).
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from thermite.errors import InfrastructureError
+from thermite.rig.canary import probe
+from thermite.rig.start import spawner
+from thermite.schema.event import IsolationProbe
+from thermite.schema.protection import is_protected
+from thermite.schema.stage import LevelName
+from thermite.schema.strict import Strict
+
+LEVELS: Final[tuple[LevelName, ...]] = ("none", "users")
+"""The levels that a spawner of this version can apply, the weakest first."""
+_NOT_MADE: Final[tuple[LevelName, ...]] = ("namespaces", "users+namespaces")
+_NEEDED_PROGRAMS: Final = {"python3": "a kit's check may need it", "cc": "builds of C need it"}
+_DAEMONS: Final = ("crontab", "at", "systemd-run")
+"""What a stage could ask to run something later (isolation, row 33)."""
+_GAPS: Final[Mapping[str, str]] = {
+    "abstract_sockets": "needs Landlock ABI 6 (Linux 6.12): update the kernel",
+    "clock_lock": "rigs of other users may time at once: run as root",
+    "files": "needs Landlock (Linux 5.13), enabled at boot, or level users",
+    "harness_is_root": "let the rig's user read the interpreter and Thermite: install under /opt",
+    "killer_priority": "give the process CAP_SYS_NICE",
+    "leftovers": "a stage may leave what is not found: run as root",
+    "network": "needs seccomp on x86-64 or aarch64",
+    "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
+    "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
+    "unix_sockets": "a stage reaches your own sockets that have a path: run as root",
+}
+_MAKE_USERS: Final = (
+    "run as root, in a container with CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN and"
+    " CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE (Docker's default set has them)"
+)
+
+
+class LevelTried(Strict):
+    """One level: whether it can be had, what it applied, and how to get what it lacks.
+
+    canaries: what a stage tried to its result, blocked, open or unknown; to_do: in words.
+    """
+
+    level: LevelName
+    had: bool
+    why_not: str | None
+    features: list[str]
+    gaps: list[str]
+    canaries: dict[str, str]
+    protected: bool
+    to_do: list[str]
+
+
+class Diagnosis(Strict):
+    """All levels, the one that `auto` takes, and what else is in the way."""
+
+    uid: int
+    cpus: int
+    takes: LevelName
+    levels: list[LevelTried]
+    notes: list[str]
+
+
+def examine() -> Diagnosis:
+    """Try every level on this machine; it takes some seconds and leaves nothing.
+
+    Raises:
+        InfrastructureError: not even level none can be had.
+    """
+    tried = [_tried(level) for level in LEVELS]
+    had = [one for one in tried if one.had]
+    if not had:
+        raise InfrastructureError(f"no level can be had here: {tried[0].why_not}")
+    return Diagnosis(
+        uid=os.getuid(),
+        cpus=len(os.sched_getaffinity(0)),
+        takes=had[-1].level,
+        levels=[*tried, *map(_not_made, _NOT_MADE)],
+        notes=_notes(),
+    )
+
+
+def _tried(level: LevelName) -> LevelTried:
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-doctor-") as name:
+        try:
+            return _told(level, _probed(Path(name), level))
+        except InfrastructureError as error:
+            return _absent(level, str(error), [_MAKE_USERS] if level == "users" else [])
+
+
+def _probed(top: Path, level: LevelName) -> IsolationProbe:
+    top.chmod(0o711)
+    state = top / "rig"
+    state.mkdir(mode=0o711)
+    (state / "repos").mkdir(mode=0o700)
+    secret = state / "repos" / "canary"
+    secret.write_bytes(b"a stage that reads this reads kits\n")
+    with spawner(state, isolation=level) as stages:
+        return probe(stages, {"kit": secret}, state / "canary-from-a-stage", os.getpid())
+
+
+def _told(level: LevelName, seen: IsolationProbe) -> LevelTried:
+    return LevelTried(
+        level=level,
+        had=True,
+        why_not=None,
+        features=list(seen.features),
+        gaps=list(seen.gaps),
+        canaries=dict(seen.canaries),
+        protected=is_protected(seen),
+        to_do=[f"{gap}: {_GAPS.get(gap, 'no remedy is known')}" for gap in seen.gaps],
+    )
+
+
+def _absent(level: LevelName, why: str, to_do: list[str]) -> LevelTried:
+    return LevelTried(
+        level=level,
+        had=False,
+        why_not=why,
+        features=[],
+        gaps=[],
+        canaries={},
+        protected=False,
+        to_do=to_do,
+    )
+
+
+def _not_made(level: LevelName) -> LevelTried:
+    return _absent(level, "this version of Thermite makes no namespaces for stages", [])
+
+
+def _notes() -> list[str]:
+    """Return what else a rig's owner should know of this machine."""
+    notes = [
+        f"{name} is not on the PATH: {why}"
+        for name, why in _NEEDED_PROGRAMS.items()
+        if shutil.which(name) is None
+    ]
+    notes += [
+        f"{name} is installed: what a stage leaves with it would run later"
+        for name in _DAEMONS
+        if shutil.which(name) is not None
+    ]
+    if len(os.sched_getaffinity(0)) == 1:
+        notes.append("one CPU: runs are timed on the CPU that everything else uses")
+    return notes
