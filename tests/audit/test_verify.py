@@ -17,6 +17,7 @@ from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.merkle import root_of_inclusion
+from thermite.ledger.reading import opened
 from thermite.schema.audit import Audit
 
 Doctored = Callable[[Change], Path]
@@ -339,3 +340,26 @@ def test_a_thief_of_the_rigs_key_leaves_no_trace_in_the_file(
 ) -> None:
     changed = doctored(then(EDIT, rechain, lambda connection: resign(connection, rig_key)))
     assert codes(audit(changed)) == []
+
+
+def test_one_changed_event_is_named_first_and_the_rest_as_its_consequences(
+    doctored: Doctored, whole: Path
+) -> None:
+    found = audit(doctored(EDIT))
+    first, *rest = [one for one in found.findings if one.severity == "finding"]
+    assert (first.code, first.seq, first.follows) == ("body_hash", 17, None)
+    assert {one.follows for one in rest} == {"body_hash at event 17"}
+    with opened(whole) as connection:
+        held = connection.execute("SELECT hash FROM events WHERE seq = 17").fetchone()[0]
+    assert first.expected == held.hex()
+    assert first.got not in {None, held.hex()}
+    assert rest[-1].explain.endswith(
+        "the newest valid checkpoint is at event 1: 3 later ones do not hold"
+    )
+
+
+def test_checkpoints_that_were_removed_follow_from_no_edit(doctored: Doctored) -> None:
+    found = audit(doctored(UNSIGN))
+    (stale,) = [one for one in found.findings if one.severity == "finding"]
+    assert stale.follows is None
+    assert stale.explain.endswith("later ones were removed")

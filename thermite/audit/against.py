@@ -83,7 +83,8 @@ class OutsideCheck:
                     expected=None,
                     got=None,
                     explain="no checkpoint from outside was given: whoever holds the rig's key"
-                    " could have rewritten this ledger; give receipts with --against",
+                    f" could have rewritten all {self._ground.tree.size} events of this ledger;"
+                    " give receipts with --against",
                 )
             )
 

@@ -96,8 +96,8 @@ class ChainCheck:
                 code="body_hash",
                 severity="finding",
                 seq=row.seq,
-                expected=shown(expected),
-                got=shown(row.hash),
+                expected=shown(row.hash),
+                got=shown(expected),
                 explain=f"event {row.seq} is not what was hashed: its body, its hash or its place"
                 " was changed",
             )

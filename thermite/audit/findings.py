@@ -1,8 +1,18 @@
 """Collect findings, and keep the list short enough to read."""
 
 from collections import Counter
+from typing import Final
+
+import msgspec
 
 from thermite.schema.audit import MOST_PER_CODE, Finding
+
+_CAUSES: Final = frozenset({"body_hash", "seq_gap"})
+"""What a changed, deleted or moved event shows as, at its place."""
+_CONSEQUENCES: Final = frozenset(
+    {"checkpoint_root", "checkpoint_head", "checkpoint_gap", "stale_head", "unsigned_tail"}
+)
+"""What follows from it at every checkpoint above, and at the end of the ledger."""
 
 
 class Findings:
@@ -18,6 +28,24 @@ class Findings:
         if self._count[finding.code] <= MOST_PER_CODE:
             self.listed.append(finding)
 
+    def explained(self) -> list[Finding]:
+        """Return what is listed, causes first, and say of consequences what they follow from.
+
+        A checkpoint that does not fit has no other cause than the first changed event below
+        it; and where checkpoints do not fit, the newest valid one is old.
+        """
+        causes = [one for one in self.listed if one.code in _CAUSES]
+        others = [one for one in self.listed if one.code not in _CAUSES]
+        if not causes or "opening_unreadable" in self:
+            return self.listed
+        first = causes[0].seq or 0
+        place = f"{causes[0].code} at event {first}"
+        spoilt = any(one.code in {"checkpoint_root", "checkpoint_head"} for one in others)
+        return causes + [
+            msgspec.structs.replace(one, follows=place) if _follows(one, first, spoilt) else one
+            for one in others
+        ]
+
     @property
     def unlisted(self) -> dict[str, int]:
         """How many findings of each code are not listed."""
@@ -29,6 +57,11 @@ class Findings:
 
     def __contains__(self, code: str) -> bool:
         return self._count[code] > 0
+
+
+def _follows(one: Finding, first: int, spoilt: bool) -> bool:  # noqa: FBT001 (of this file)
+    above = one.size is not None and one.size >= first
+    return one.code in _CONSEQUENCES and (above or spoilt)
 
 
 def shown(raw: object) -> str:

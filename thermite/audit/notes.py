@@ -82,7 +82,7 @@ class NotesCheck:
         if must_be_signed > newest:
             return (
                 f"event {must_be_signed} is of a kind that is signed in its own transaction, and"
-                f" the newest valid checkpoint is at event {newest}: later ones were removed"
+                f" the newest valid checkpoint is at event {newest}: {self._later()}"
             )
         if newest == 0 or last_at is None:
             return "no checkpoint is valid" if newest == 0 else None
@@ -94,9 +94,14 @@ class NotesCheck:
         if waited.total_seconds() > 2 * MOST_SECONDS:
             return (
                 f"the last event came {waited.total_seconds():.0f} s after the newest valid"
-                f" checkpoint, and {MOST_SECONDS} s is the rule: later ones were removed"
+                f" checkpoint, and {MOST_SECONDS} s is the rule: {self._later()}"
             )
         return None
+
+    def _later(self) -> str:
+        """What became of the checkpoints after the newest valid one."""
+        bad = self.total - len(self.valid)
+        return f"{bad} later ones do not hold" if bad else "later ones were removed"
 
     def _read(self, size: int, raw: object) -> tuple[Checkpoint, str] | None:
         try:

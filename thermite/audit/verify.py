@@ -158,7 +158,7 @@ class _Walk:
             clock_steps=story.clock_steps,
             open_coins=story.open_coins,
             unread=self.chain.unread,
-            findings=self._findings.listed,
+            findings=self._findings.explained(),
             unlisted=self._findings.unlisted,
         )
 

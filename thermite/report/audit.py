@@ -94,6 +94,8 @@ def _notes(audit: Audit) -> Iterator[str]:
 
 def _finding(finding: Finding) -> Iterator[str]:
     yield f"{finding.severity} {finding.code}: {finding.explain}"
+    if finding.follows is not None:
+        yield f"  follows from {finding.follows}"
     for name, value in (("expected", finding.expected), ("got", finding.got)):
         if value is not None:
             yield from (f"  {name} {line}" for line in value.splitlines())

@@ -48,7 +48,8 @@ class Finding(Strict, omit_defaults=True):
     """One thing that is not as it must be, and where.
 
     severity: `finding` fails an audit, `warning` is for the reader; seq: the event it is
-    about, or size: the checkpoint; expected, got: the values that differ, as text.
+    about, or size: the checkpoint; expected, got: the values that differ, as text; follows:
+    the finding that this one is a consequence of, e.g. `body_hash at event 17`.
     """
 
     code: FindingCode
@@ -58,6 +59,7 @@ class Finding(Strict, omit_defaults=True):
     got: str | None
     seq: int | None = None
     size: int | None = None
+    follows: str | None = None
 
 
 class Tail(Strict):
