@@ -9,7 +9,7 @@ from thermite.kit.git import git
 from thermite.schema.ids import CommitId
 from thermite.shipped import shipped
 
-KIT_OF: Final = {"matmul": "demo-cpu"}
+KIT_OF: Final = {"matmul": "demo-cpu", "matmul-goals": "demo-cpu"}
 """The shipped kit that judges each example, and whose known base is the project."""
 
 _WHO: Final = {
