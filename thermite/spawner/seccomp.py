@@ -7,6 +7,7 @@ include/uapi/asm-generic/unistd.h; of the offsets: struct seccomp_data.
 
 import errno
 import struct
+from collections.abc import Mapping
 from typing import Final
 
 _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
@@ -27,13 +28,16 @@ _ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 NUMBERS: Final[dict[str, dict[str, int]]] = {
     "x86_64": {
+        "open": 2,
         "shmget": 29,
         "socket": 41,
         "clone": 56,
         "semget": 64,
         "msgget": 68,
+        "creat": 85,
         "chmod": 90,
         "fchmod": 91,
+        "mknod": 133,
         "setpriority": 141,
         "sched_setparam": 142,
         "sched_setscheduler": 144,
@@ -44,6 +48,8 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "request_key": 249,
         "keyctl": 250,
         "ioprio_set": 251,
+        "openat": 257,
+        "mknodat": 259,
         "fchmodat": 268,
         "unshare": 272,
         "perf_event_open": 298,
@@ -54,11 +60,13 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
     },
     "aarch64": {
         "ioprio_set": 30,
+        "mknodat": 33,
         "umount2": 39,
         "mount": 40,
         "pivot_root": 41,
         "fchmod": 52,
         "fchmodat": 53,
+        "openat": 56,
         "unshare": 97,
         "sched_setparam": 118,
         "sched_setscheduler": 119,
@@ -87,12 +95,14 @@ _NEW_NUMBERS: Final = {
     "fsmount": 432,
     "fspick": 433,
     "clone3": 435,
+    "openat2": 437,
     "mount_setattr": 442,
     "fchmodat2": 452,
 }
 """Calls younger than the common numbering have one number on every architecture."""
 
-_ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3")
+_ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3", "openat2")
+"""The last two take their flags and modes where a filter can't see them; libc does without."""
 _SYSV: Final = ("shmget", "semget", "msgget")
 _FORBIDDEN: Final = (
     *("mount", "umount2", "pivot_root", "unshare", "setns"),
@@ -102,7 +112,18 @@ _FORBIDDEN: Final = (
 _NAMESPACE_FLAGS: Final = 0x7E020000
 """CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; NEWTIME can't be had from clone."""
 _SETID_BITS: Final = 0o6000
-_MODE_ARGUMENT: Final = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
+_MODE_ARGUMENT: Final = {
+    "chmod": 1,
+    "fchmod": 1,
+    "fchmodat": 2,
+    "fchmodat2": 2,
+    "creat": 1,
+    "mknod": 1,
+    "mknodat": 2,
+}
+_OPENING: Final = {"open": (1, 2), "openat": (2, 3)}
+"""Calls whose mode counts only where their flags make a file: the places of both."""
+_MAKES: Final = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
 _OWN_PROCESS_ONLY: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 _PRIO_PROCESS: Final = 0
 _IOPRIO_WHO_PROCESS: Final = 1
@@ -136,6 +157,11 @@ def _refuse_any_bit(argument: int, bits: int) -> bytes:
     )
 
 
+def _refuse_bits_of_made(flags: int, mode: int, bits: int) -> bytes:
+    body = _refuse_any_bit(mode, bits)
+    return _argument(flags) + _op(_ANY_BIT, _MAKES, 1, 0) + _op(_RETURN, _ALLOW) + body
+
+
 def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
     """Allow when each argument's low word has its value; these arguments are C ints."""
     body = _refuse(error)
@@ -144,6 +170,16 @@ def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
         to_refusal = len(body) // 8 - 1
         body = _argument(index) + _op(_EQUAL, value, 0, to_refusal) + body
     return body
+
+
+def _no_setid_bits(calls: Mapping[str, int]) -> bytes:
+    """Refuse to give a file setuid or setgid bits, by a change of mode or at its making."""
+    code = b""
+    for name in calls.keys() & _MODE_ARGUMENT.keys():
+        code += _rule(calls[name], _refuse_any_bit(_MODE_ARGUMENT[name], _SETID_BITS))
+    for name in calls.keys() & _OPENING.keys():
+        code += _rule(calls[name], _refuse_bits_of_made(*_OPENING[name], _SETID_BITS))
+    return code
 
 
 def program(machine: str, *, network: bool, sysv: bool) -> bytes:
@@ -169,9 +205,7 @@ def program(machine: str, *, network: bool, sysv: bool) -> bytes:
     for name in _FORBIDDEN:
         code += _rule(calls[name], _refuse(errno.EPERM))
     code += _rule(calls["clone"], _refuse_any_bit(0, _NAMESPACE_FLAGS))
-    for name, argument in _MODE_ARGUMENT.items():
-        if name in calls:
-            code += _rule(calls[name], _refuse_any_bit(argument, _SETID_BITS))
+    code += _no_setid_bits(calls)
     for name in _OWN_PROCESS_ONLY:
         code += _rule(calls[name], _allow_only(((0, 0),), errno.EPERM))
     code += _rule(calls["setpriority"], _allow_only(((0, _PRIO_PROCESS), (1, 0)), errno.EPERM))

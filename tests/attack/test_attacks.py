@@ -1,0 +1,188 @@
+"""Every attack comes to what it must, leaves nothing, and the next honest job is honest.
+
+At level none and, where a pid namespace can be had, at level users: with a user for each slot
+and three bystanders that must live (tests/namespaced.py proves the namespace first).
+"""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.attack.candidates import ATTACKS, Attack
+from tests.namespaced import Namespace, possible
+from tests.spawner.conftest import Runner, live
+from thermite.rig.stages import Stages
+from thermite.rig.start import spawner
+from thermite.schema.stage import CollectLimits
+
+SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
+WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
+LONGEST_END_S = 5.0
+"""Generous: a stage's end is proven within milliseconds, or within the killer's five seconds."""
+
+
+@pytest.fixture(scope="module")
+def rigs() -> Iterator[dict[str, Stages]]:
+    """One rig a level, for all attacks: what one leaves behind would show in the next."""
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name,
+        spawner(Path(name) / "none", isolation="none") as none,
+    ):
+        place = Path(name)
+        place.chmod(0o711)
+        if not possible():
+            yield {"none": none}
+            return
+        own: dict[str, Any] = {"isolation": "users", "run_dir": place / "run"}
+        with Namespace() as ns, spawner(place / "users", within=ns.prefix, **own) as users:
+            yield {"none": none, "users": users}
+            assert ns.bystanders() == 3
+
+
+def owned_in_shared_folders(uid: int) -> list[Path]:
+    found = []
+    for folder in SHARED:
+        for path in folder.iterdir():
+            try:
+                if path.lstat().st_uid == uid:
+                    found.append(path)
+            except FileNotFoundError:
+                continue  # another test's
+    return found
+
+
+def elsewhere() -> dict[str, tuple[str, str]]:
+    """Rows whose test needs more than one stage, with its file and its name."""
+    users, stage = "tests/spawner/test_users.py", "tests/spawner/test_stage.py"
+    parts, build = "tests/spawner/test_parts.py", "tests/judge/build/test_build.py"
+    return {
+        "5": (users, "test_a_stage_copy_opens_to_its_own_slot_and_only_when_granted"),
+        "7": (parts, "test_a_collector_is_never_led_to_foreign_bytes_by_a_renamer"),
+        "8": (users, "test_a_descriptor_kept_over_the_copy_changes_nothing"),
+        "9": (build, "test_declared_outputs_that_a_commit_holds_are_left_out"),
+        "19": (stage, "test_only_the_end_of_a_flood_is_kept_and_it_is_exact"),
+        "20": (stage, "test_a_stage_gets_exactly_the_environment_that_was_asked_for"),
+        "24": (users, "test_nothing_of_a_stage_is_left_for_the_next_one"),
+        "25": (users, "test_zombies_of_one_slot_do_not_use_up_anothers_processes"),
+        "28": (parts, "test_removing_is_never_led_outside_by_a_swapped_link"),
+        "31": (users, "test_outputs_that_nobody_may_read_are_still_collected"),
+        "36": (users, "test_slots_that_are_not_of_the_block_stand_still_in_it"),
+        "37": (
+            "tests/attack/test_two_rigs.py",
+            "test_two_rigs_judge_at_once_and_never_time_at_once",
+        ),
+        "38": ("benchmarks/spawn.py", "beside_files"),
+    }
+
+
+@pytest.mark.parametrize("row", elsewhere())
+def test_a_row_that_is_tested_elsewhere_is_tested_there(row: str) -> None:
+    file, name = elsewhere()[row]
+    assert f"def {name}(" in (Path(__file__).parents[2] / file).read_text()
+
+
+CASES = [
+    pytest.param(attack, level, id=f"{attack.name}-{level}")
+    for attack in ATTACKS
+    for level in attack.levels
+]
+
+
+@pytest.mark.parametrize(("attack", "level"), CASES)
+def test_an_attack_comes_to_nothing(
+    rigs: dict[str, Stages], attack: Attack, level: str, tmp_path: Path
+) -> None:
+    if level not in rigs:
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    rig = rigs[level]
+    with rig.slot("run-0") as slot:
+        runner = Runner(rig, slot)
+        result = runner.python(attack.program, **attack.limits)
+        assert result.killed == attack.killed, result.stderr[-500:]
+        if attack.code is not None:
+            assert result.exit_code == attack.code, result.stderr[-500:]
+        if attack.said is not None:
+            assert " ".join(result.stdout.decode().split()) == attack.said
+        proof = result.isolation.proof
+        assert proof is not None
+        assert proof.survivors == 0
+        assert proof.kill_ms < LONGEST_END_S * 1000
+        if level == "users":
+            assert live(result.isolation.uid) == 0
+            assert owned_in_shared_folders(result.isolation.uid) == []
+    began = time.monotonic()
+    with rig.slot("run-0") as slot:
+        assert time.monotonic() - began < LONGEST_END_S
+        honest = Runner(rig, slot).sh("ls; mkdir out; echo honest > out/x")
+        assert (honest.killed, honest.exit_code, honest.stdout) == (None, 0, b"")
+        kept = slot.collect(["out/x"], tmp_path, WIDE)
+    assert (kept.problems, kept.missing) == ([], [])
+    assert (tmp_path / "out/x").read_bytes() == b"honest\n"
+
+
+OUTPUTS = [
+    pytest.param("ln -s /etc/passwd out/a", "out/a is a symbolic link", id="17-link"),
+    pytest.param("ln -s .. out/d", "out/d is a symbolic link", id="17-link-to-a-folder"),
+    pytest.param("ln -s nowhere out/a", "out/a is a symbolic link", id="P1-dangling"),
+    pytest.param("mkfifo out/p", "out/p is a named pipe", id="15-pipe"),
+    pytest.param(
+        "python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('out/s')\"",
+        "out/s is a socket",
+        id="15-socket",
+    ),
+    pytest.param(
+        "echo x > out/a; ln out/a out/b",
+        "out/a is a hard link: the file has 2 names",
+        id="16-hard-link",
+    ),
+]
+
+
+@pytest.mark.parametrize("level", ["none", "users"])
+@pytest.mark.parametrize(("text", "problem"), OUTPUTS)
+def test_an_output_that_is_no_plain_file_is_refused_by_name(
+    rigs: dict[str, Stages], text: str, problem: str, level: str, tmp_path: Path
+) -> None:
+    if level not in rigs:
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    rig = rigs[level]
+    with rig.slot("run-0") as slot:
+        result = Runner(rig, slot).sh(f"mkdir out; {text}")
+        assert result.exit_code == 0, result.stderr
+        kept = slot.collect(["out"], tmp_path, WIDE)
+    assert problem in kept.problems
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", ["none", "users"])
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param(b"a\xff\x1b[31m\n", "\\x1b[31m\\x0a", id="29-escape"),
+        pytest.param(b"-rf", "-rf", id="P7-option"),
+        pytest.param(b" leading", " leading", id="P7-blank"),
+        pytest.param(b"n" * 255, "n" * 255, id="P7-long"),
+        pytest.param("\u202egnp".encode(), "\\xe2\\x80\\xaegnp", id="P7-bidi"),
+    ],
+)
+def test_an_odd_name_is_kept_and_shown_as_ascii(
+    rigs: dict[str, Stages], name: bytes, shown: str, level: str, tmp_path: Path
+) -> None:
+    if level not in rigs:
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    rig = rigs[level]
+    with rig.slot("run-0") as slot:
+        program = f"import os\nos.mkdir('out')\nopen(b'out/' + {name!r}, 'w').close()"
+        assert Runner(rig, slot).python(program).exit_code == 0
+        kept = slot.collect(["out"], tmp_path, WIDE)
+    assert kept.problems == []
+    (path,) = (one.path for one in kept.files)
+    assert path.isascii()
+    assert path.isprintable()
+    assert shown in path
+    assert [os.fsencode(path.name) for path in (tmp_path / "out").iterdir()] == [name]
