@@ -102,6 +102,21 @@ def backup(output: Output, *, ledger: Path, target: Path) -> None:
     output.result(f"{count} events in {target}, every hash checked")
 
 
+@command.command(epilog="Example: thermite ledger views thermite-demo/rig -o views.db")
+@_LEDGER
+@click.option("-o", "target", type=click.Path(path_type=Path), help="Else views.db beside it.")
+@with_output
+def views(output: Output, *, ledger: Path, target: Path | None) -> None:
+    """Make or renew views.db: campaigns, attempts, verdicts and runs as tables for SQL."""
+    from thermite.ledger.views import TABLES, renew  # noqa: PLC0415 - help needs no sqlite_utils
+
+    path = ledger_at(ledger)
+    made = target or path.with_name("views.db")
+    count = renew(path, made)
+    output.document({"events": count, "file": str(made), "tables": list(TABLES)})
+    output.result(f"{count} events in {made}: {', '.join(TABLES)}")
+
+
 @command.command("accept-loss", epilog="Example: thermite ledger accept-loss /var/lib/thermite")
 @click.argument("state", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -1,0 +1,305 @@
+"""`views.db`: the events as tables for people with SQL; made from the ledger, never a fact.
+
+Rows come event by event, so that a file that is behind is brought up to date; one of another
+projection, or of another history, is thrown away and made anew. It may be deleted at any time.
+
+Source: ledger and signing, 3.6; sqlite-utils' own transactions: 1.2.
+"""
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import sqlite_utils
+
+from thermite.command import strict_base64
+from thermite.errors import LedgerError
+from thermite.ledger.reading import opened
+from thermite.ledger.replay import Recorded, head_at, newest, recorded
+from thermite.ledger.tables import FILE_ERRORS
+from thermite.schema import event as e
+
+VERSION: Final = 1
+"""Of the tables below; a file of another version is made anew."""
+GROUP: Final = 10_000
+"""Events of one transaction, as a page of the ledger (3.3)."""
+
+_Values: TypeAlias = dict[str, Any]
+_Row: TypeAlias = tuple[str, _Values]
+
+TABLES: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, type]]]] = {
+    "commands": (
+        ("seq",),
+        {
+            "seq": int,
+            "at": str,
+            "outcome": str,
+            "code": str,
+            "type": str,
+            "id": str,
+            "issuer": str,
+            "sha256": str,
+            "assignment": str,
+        },
+    ),
+    "assignments": (
+        ("id",),
+        {
+            "id": str,
+            "seq": int,
+            "at": str,
+            "name": str,
+            "campaign": str,
+            "project": str,
+            "commit": str,
+            "kit": str,
+            "ended_at": str,
+            "reason": str,
+            "champion": str,
+            "gain": float,
+            "low": float,
+            "high": float,
+        },
+    ),
+    "attempts": (
+        ("assignment", "attempt"),
+        {
+            "assignment": str,
+            "attempt": int,
+            "seq": int,
+            "at": str,
+            "lane": int,
+            "proposal": str,
+            "base": str,
+            "commit": str,
+            "tree": str,
+            "result": str,
+        },
+    ),
+    "verdicts": (
+        ("seq",),
+        {
+            "seq": int,
+            "at": str,
+            "assignment": str,
+            "attempt": int,
+            "tries": int,
+            "verdict": str,
+            "gain": float,
+            "low": float,
+            "high": float,
+            "reasons": str,
+        },
+    ),
+    "blocks": (
+        ("seq",),
+        {
+            "seq": int,
+            "assignment": str,
+            "attempt": int,
+            "tries": int,
+            "stage": str,
+            "block": int,
+            "D": float,
+            "dropped": str,
+        },
+    ),
+    "runs": (
+        ("seq",),
+        {
+            "seq": int,
+            "assignment": str,
+            "attempt": int,
+            "tries": int,
+            "stage": str,
+            "block": int,
+            "cell": str,
+            "arm": str,
+            "outcome": str,
+            "t_ns": int,
+            "flags": str,
+        },
+    ),
+    "promotions": (
+        ("seq",),
+        {
+            "seq": int,
+            "at": str,
+            "assignment": str,
+            "attempt": int,
+            "commit": str,
+            "previous": str,
+            "gain": float,
+            "low": float,
+            "high": float,
+        },
+    ),
+    "budgets": (
+        ("seq", "what"),
+        {"seq": int, "assignment": str, "attempt": int, "agent": str, "what": str, "amount": float},
+    ),
+    "projection": (("version",), {"version": int, "seq": int, "head": str}),
+}
+"""Each table's key, and its columns; docs/reference/ledger.md explains them."""
+
+
+def renew(ledger: Path, target: Path) -> int:
+    """Bring a views file up to the ledger's end, or make it; return how many events it shows.
+
+    Raises:
+        FileNotFoundError: there is no ledger.
+        LedgerError: the ledger was changed, or the target is another file.
+    """
+    if target.exists() and target.stat().st_size and not _is_ours(target):
+        raise LedgerError(f"{target} is no views file: name another, it would be written over")
+    with opened(ledger) as source:
+        if target.exists() and not _continues(source, target):
+            for ending in ("", "-wal", "-shm", "-journal"):
+                target.with_name(target.name + ending).unlink(missing_ok=True)
+        target.touch(mode=0o600)
+        with closing(sqlite3.connect(target)) as connection:
+            views = sqlite_utils.Database(connection)
+            with views.atomic():
+                for name, (key, columns) in TABLES.items():
+                    views.table(name).create(dict(columns), pk=key, if_not_exists=True)
+            return _fill(views, source)
+
+
+def _is_ours(target: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"{target.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            return "projection" in sqlite_utils.Database(file).table_names()
+    except FILE_ERRORS:
+        return False
+
+
+def _continues(source: sqlite3.Connection, target: Path) -> bool:
+    """Return whether the file shows the beginning of this very ledger."""
+    try:
+        with closing(sqlite3.connect(target)) as file:
+            row = file.execute("SELECT version, seq, head FROM projection").fetchone()
+        return (
+            row is not None
+            and row[:2] <= (VERSION, newest(source))
+            and row == _mark(source, row[1])
+        )
+    except (LedgerError, *FILE_ERRORS):
+        return False
+
+
+def _mark(source: sqlite3.Connection, seq: int) -> tuple[int, int, str]:
+    return VERSION, seq, strict_base64.encode(head_at(source, seq))
+
+
+def _fill(views: sqlite_utils.Database, source: sqlite3.Connection) -> int:
+    before = next(iter(views["projection"].rows), {"seq": 0})["seq"]
+    last = before
+    events = recorded(source, before)
+    while True:
+        groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for count, row in enumerate(events, 1):
+            for table, values in _rows(row):
+                groups[table, *values].append(values)
+            last = row.seq
+            if count == GROUP:
+                break
+        if last == before:
+            return int(last)
+        version, seq, head = _mark(source, last)
+        with views.atomic():
+            for (table, *_), rows in groups.items():
+                views.table(table).upsert_all(rows, pk=TABLES[table][0])
+            mark = {"version": version, "seq": seq, "head": head}
+            views.table("projection").upsert(mark, pk="version")
+        before = last
+
+
+def _rows(row: Recorded) -> Iterator[_Row]:
+    """Give what one event adds or changes: a table and some of a row's columns."""
+    event, data = row.event, row.event.data
+    base: _Values = {"seq": row.seq, "assignment": event.assignment}
+    timed = base | {"at": event.at}
+    key: _Values
+    told: _Values
+    match data:
+        case e.CommandAccepted():
+            told = {"type": data.type, "id": data.id, "issuer": data.issuer, "sha256": data.sha256}
+            yield "commands", timed | {"outcome": "accepted", "code": None} | told
+        case e.CommandRefused():
+            told = {"type": None, "id": data.id, "issuer": None, "sha256": data.digest}
+            yield "commands", timed | {"outcome": "refused", "code": data.code} | told
+        case e.AssignmentCreated() | e.LocalJob():
+            yield "assignments", _assignment(row.seq, event)
+        case e.AssignmentEnded():
+            low, high = data.interval or (None, None)
+            told = {"ended_at": event.at, "reason": data.reason, "champion": data.champion}
+            told |= {"gain": data.gain, "low": low, "high": high}
+            yield "assignments", {"id": event.assignment} | told
+        case e.AttemptStarted():
+            told = {"lane": event.lane, "proposal": data.proposal, "base": data.base}
+            yield "attempts", timed | {"attempt": data.attempt} | told
+        case e.CandidateSubmitted():
+            key = {"assignment": event.assignment, "attempt": data.attempt}
+            yield "attempts", key | {"commit": data.commit, "tree": data.tree}
+        case e.AttemptEnded():
+            key = {"assignment": event.assignment, "attempt": data.attempt}
+            yield "attempts", key | {"result": data.result}
+        case e.BudgetSpent():
+            for what, amount in data.amounts.items():
+                told = {"attempt": data.attempt, "agent": data.agent}
+                yield "budgets", base | told | {"what": what, "amount": amount}
+        case _:
+            yield from _judged(base, timed, data)
+
+
+def _judged(base: dict[str, Any], timed: dict[str, Any], data: object) -> Iterator[_Row]:
+    told: _Values
+    match data:
+        case e.Verdict():
+            low, high = data.interval or (None, None)
+            told = {"attempt": data.attempt, "tries": data.tries, "verdict": data.verdict}
+            told |= {"gain": data.gain, "low": low, "high": high}
+            yield "verdicts", timed | told | {"reasons": "\n".join(data.reasons)}
+        case e.ChampionPromoted():
+            low, high = data.interval
+            told = {"attempt": data.attempt, "commit": data.commit, "previous": data.previous}
+            yield "promotions", timed | told | {"gain": data.gain, "low": low, "high": high}
+        case e.Block():
+            told = {"attempt": data.attempt, "tries": data.tries, "stage": data.stage}
+            told |= {"block": data.block, "D": data.D, "dropped": data.dropped}
+            yield "blocks", base | told
+        case e.Run():
+            told = {"attempt": data.attempt, "tries": data.tries, "stage": data.stage}
+            told |= {"block": data.block, "cell": data.cell, "arm": data.arm}
+            t_ns = data.record.t_ns if data.record is not None else None
+            told |= {"outcome": data.outcome, "t_ns": t_ns, "flags": ",".join(data.flags)}
+            yield "runs", base | told
+        case _:
+            pass
+
+
+class _Named(msgspec.Struct):
+    name: str
+    campaign: str
+
+
+def _assignment(seq: int, event: e.Event) -> dict[str, Any]:
+    data = event.data
+    named = _Named("local", "judge")
+    if isinstance(data, e.AssignmentCreated):
+        named = msgspec.json.decode(data.contract, type=_Named)
+    assert isinstance(data, e.AssignmentCreated | e.LocalJob)  # noqa: S101 (for the type checker)
+    return {
+        "id": event.assignment,
+        "seq": seq,
+        "at": event.at,
+        "name": named.name,
+        "campaign": named.campaign,
+        "project": data.project.repo,
+        "commit": data.project.commit,
+        "kit": data.kit.repo if data.kit is not None else None,
+    }
