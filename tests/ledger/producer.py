@@ -2,7 +2,8 @@
 
 Usage: producer.py PATH MODE; one line `SEQ HEAD` after each append. MODE `groups` appends 1,
 5 and 50 events in turn without end; `singles` appends 200 events one by one and exits; `full`
-appends until the disk refuses, makes room, opens the ledger again and goes on.
+appends until the disk refuses, makes room, opens the ledger again and goes on; `faulty`
+appends 12 lists of 3 and says each that is durable, until the disk refuses.
 """
 
 import resource
@@ -40,6 +41,12 @@ def singles(ledger: Ledger, facts: Facts) -> None:
     for _ in range(200):
         ledger.append([facts.steered()])
     tell(ledger.size, ledger.head.hex())
+
+
+def faulty(ledger: Ledger, facts: Facts) -> None:
+    for _ in range(12):
+        ledger.append([facts.steered() for _ in range(3)])
+        tell(ledger.size, ledger.head.hex())
 
 
 def full(path: Path, facts: Facts) -> None:
@@ -80,7 +87,7 @@ def main() -> None:
         full(path, facts)
         return
     with opened(path, facts) as ledger:
-        {"groups": groups, "singles": singles}[mode](ledger, facts)
+        {"groups": groups, "singles": singles, "faulty": faulty}[mode](ledger, facts)
 
 
 if __name__ == "__main__":
