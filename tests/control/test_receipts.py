@@ -1,7 +1,9 @@
 """A rig's answers: believed when signed, kept, waited for; two stories of one ledger are proof."""
 
+import base64
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 from tests.control.desk import Rig
 from thermite.command.instant import write_instant
 from thermite.command.keyring import SigningKey
-from thermite.command.note import open_note
+from thermite.command.note import open_note, read_note, sign_note
+from thermite.control.assign import send_order
 from thermite.control.home import ControlHome
 from thermite.control.order import Order, sign_order
 from thermite.control.receipts import (
@@ -28,7 +31,9 @@ from thermite.control.receipts import (
 from thermite.control.rigs import KnownRig, RigChangedError, known_rig
 from thermite.control.waiting import Turned, wait_for
 from thermite.errors import LedgerError, NotFoundError, UnreachableError
-from thermite.schema.command import NoBody, Receipt
+from thermite.ledger.chain import leaf
+from thermite.ledger.merkle import Tree
+from thermite.schema.command import After, Inclusion, NoBody, Receipt
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -218,3 +223,53 @@ def test_a_rig_that_has_gone_ends_the_wait(rig: Rig, known: KnownRig, order: Ord
     rig.outbox.rmdir()
     with pytest.raises(UnreachableError, match="is not there"):
         wait_for(known, order, "x", most_s=30, tell=lambda _: None)
+
+
+def _grown(rig: Rig, *, forked: bool = False) -> tuple[After, str, Inclusion]:
+    """A checkpoint of 5 events, and one of 9 with the proof that it goes on from there."""
+    old, new = Tree(), Tree()
+    for count in range(9):
+        new.append(leaf(b"event %d" % count))
+        if count < 5:
+            old.append(leaf(b"other %d" % count if forked else b"event %d" % count))
+    said = read_note(rig.note(9))
+    note = sign_note(replace(said, root=new.root(9)), rig.key)
+    hashes = [base64.b64encode(hashed).decode() for hashed in new.consistency(5, 9)]
+    held = After(size=5, root=base64.b64encode(old.root(5)).decode())
+    return held, note, Inclusion(from_=5, to=9, hashes=hashes)
+
+
+@pytest.mark.parametrize(
+    ("how", "believed"),
+    [
+        pytest.param("proven", True, id="goes on"),
+        pytest.param("forked", False, id="another history"),
+        pytest.param("unproven", False, id="no proof"),
+    ],
+)
+def test_a_receipt_must_go_on_from_the_checkpoint_that_its_order_named(
+    home: ControlHome, rig: Rig, known: KnownRig, how: str, believed: bool
+) -> None:
+    held, note, proof = _grown(rig, forked=how == "forked")
+    key = SigningKey.generate()
+    order = sign_order("checkpoint_now", NoBody(), rig=known, keys=[key], after=held, now=NOW)
+    send_order(home, known, order)
+    consistency = None if how == "unproven" else proof
+    rig.answer(order.raw, "accepted", checkpoint=note, consistency=consistency)
+    (item,) = collect(home, known)
+    assert (item.receipt is not None) is believed
+    assert believed or "not shown to go on from the one of 5 events" in (item.problem or "")
+    newest = newest_checkpoint(home, known)
+    assert (newest is not None) is believed
+
+
+def test_a_refusal_need_not_prove_what_its_order_named(
+    home: ControlHome, rig: Rig, known: KnownRig
+) -> None:
+    held, note, _ = _grown(rig)
+    key = SigningKey.generate()
+    order = sign_order("checkpoint_now", NoBody(), rig=known, keys=[key], after=held, now=NOW)
+    send_order(home, known, order)
+    rig.answer(order.raw, "refused", checkpoint=note, code="wrong_state", message="no")
+    (item,) = collect(home, known)
+    assert item.problem is None

@@ -150,7 +150,9 @@ def send_order(home: ControlHome, rig: KnownRig, order: Order) -> str:
     name = order_name()
     drop_bytes(Path(rig.inbox), name, order.raw)
     at = write_instant(datetime.now(UTC).replace(microsecond=0))
-    sent = SentOrder(digest=order.digest, id=order.id, type=order.type, at=at, file=name)
+    sent = SentOrder(
+        digest=order.digest, id=order.id, type=order.type, at=at, file=name, after=order.after
+    )
     note_sent(home, rig, sent)
     return name
 

@@ -30,12 +30,13 @@ does, and a forgotten file starts nothing next week. At most 7 days (ledger and 
 
 
 class Order(Strict):
-    """A signed order: its bytes, and the names it goes by."""
+    """A signed order: its bytes, and the names it goes by; after: the checkpoint it names."""
 
     raw: bytes
     digest: Sha256
     id: str
     type: CommandType
+    after: After | None = None
 
     @property
     def assignment(self) -> str:
@@ -96,5 +97,9 @@ def sign_order(
     )
     raw = sign_command(payload, keys)
     return Order(
-        raw=raw, digest=digest(read_envelope(raw).payload), id=payload.id, type=payload.type
+        raw=raw,
+        digest=digest(read_envelope(raw).payload),
+        id=payload.id,
+        type=payload.type,
+        after=after,
     )

@@ -6,7 +6,7 @@ rewritten since no longer agrees with it. Source: ledger and signing, 3.4 and 3.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -15,12 +15,13 @@ import msgspec
 
 from thermite.command import strict_base64
 from thermite.command.instant import read_instant
-from thermite.command.note import MOST_NOTE_BYTES, Checkpoint, open_note
+from thermite.command.note import MOST_NOTE_BYTES, Checkpoint, open_note, read_note
 from thermite.command.receipt import open_receipt, receipt_id
 from thermite.control.home import ControlHome
 from thermite.control.private_file import replace
 from thermite.control.rigs import KnownRig, RigChangedError
 from thermite.errors import CommandError, LedgerError, NotFoundError, UnreachableError, UsageError
+from thermite.ledger.merkle import is_consistent
 from thermite.schema.command import MAX_COMMAND_BYTES, After, Receipt
 from thermite.schema.ids import Sha256
 from thermite.schema.strict import Strict
@@ -32,17 +33,23 @@ MOST_FILES: Final = 100_000
 """Most files of an outbox that are looked at: some years of orders."""
 
 _RECEIPT: Final = re.compile(r"[0-9a-f]{12}\.[a-z]+\.receipt\.json")
+_PROVEN: Final = ("accepted", "finished")
+"""Outcomes whose receipts prove that the ledger goes on from what the order named."""
 _DECIDED: Final = ("finished", "refused", "accepted")
 
 
 class SentOrder(Strict):
-    """An order that control has put into an inbox; at: RFC 3339, UTC."""
+    """An order that control has put into an inbox.
+
+    at: RFC 3339, UTC; after: the checkpoint that control held and the order names.
+    """
 
     digest: str
     id: str
     type: str
     at: str
     file: str
+    after: After | None = None
 
 
 class KeptReceipt(Strict):
@@ -105,7 +112,9 @@ def collect(home: ControlHome, rig: KnownRig) -> list[KeptReceipt]:
     kept = folder_of(home, rig)
     before = {item.name: (item, raw) for item, raw in _read_all(kept, rig)}
     found = {name: item for name, (item, _) in before.items()}
-    for item, raw in _read_all(rig.outbox, rig):
+    sent = {order.digest: order for order in sent_orders(home, rig)}
+    for told, raw in _read_all(rig.outbox, rig):
+        item = _continued(told, sent)
         found[item.name] = item
         if item.receipt is not None and before.get(item.name) != (item, raw):
             replace(kept / item.name, raw)
@@ -235,6 +244,29 @@ def _read(path: Path, rig: KnownRig) -> tuple[KeptReceipt, bytes] | None:
     except (CommandError, LedgerError) as error:
         return KeptReceipt(name=path.name, receipt=None, problem=str(error)), raw
     return KeptReceipt(name=path.name, receipt=receipt), raw
+
+
+def _continued(item: KeptReceipt, sent: Mapping[str, SentOrder]) -> KeptReceipt:
+    """Return a receipt, or why its checkpoint does not go on from the one its order named."""
+    receipt = item.receipt
+    order = sent.get(receipt.command.sha256) if receipt is not None else None
+    if receipt is None or order is None or order.after is None or receipt.checkpoint is None:
+        return item
+    made, held, proof = read_note(receipt.checkpoint), order.after, receipt.consistency
+    if made.size < held.size or (proof is None and receipt.outcome not in _PROVEN):
+        return item  # a rig keeps no refused order, so it can't prove what that one named
+    try:
+        hashes = [strict_base64.decode(hashed) for hashed in proof.hashes] if proof else []
+        root = strict_base64.decode(held.root)
+    except ValueError:
+        hashes, root = [], b""
+    if is_consistent(held.size, root, made.size, made.root, hashes):
+        return item
+    problem = (
+        f"its checkpoint of {made.size} events is not shown to go on from the one of {held.size}"
+        " events that the order named: the ledger may have been rewritten; audit it with --against"
+    )
+    return KeptReceipt(name=item.name, receipt=None, problem=problem)
 
 
 def _check(receipt: Receipt, name: str) -> None:
