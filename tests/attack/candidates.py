@@ -44,13 +44,14 @@ def tried(act):
 KILL_LOOP = "import os,signal\nwhile 1:\n try: os.kill(-1, signal.{})\n except OSError: pass"
 BOMB = "import os\nwhile 1:\n try: os.fork()\n except OSError: pass"
 COMETS = """
-import os
+import os, time
 for _ in range(8):
-    if os.fork() == 0: break
-while 1:
-    try: pid = os.fork()
-    except OSError: continue
-    if pid: os._exit(0)
+    if os.fork() == 0:
+        while 1:
+            try: pid = os.fork()
+            except OSError: continue
+            if pid: os._exit(0)
+time.sleep(9)
 """
 SURVIVOR = """
 import os, time
@@ -97,7 +98,7 @@ ATTACKS = (
         {"timeout_s": 0.3},
     ),
     Attack("2-bomb", BOMB, "timeout", None, None, USERS, {"timeout_s": 0.4, "processes": 128}),
-    Attack("2-comets", COMETS, None, None, None, USERS, {"timeout_s": 0.4, "processes": 64}),
+    Attack("2-comets", COMETS, "timeout", None, None, USERS, {"timeout_s": 0.4, "processes": 64}),
     Attack(
         "4-descriptors",
         "import os\nprint(sorted(os.listdir('/proc/self/fd'))[:3], "

@@ -1,0 +1,89 @@
+"""The long form: a thousand adversarial stages on one rig, and a count of what survived.
+
+    python -m tests.attack.many 1000
+
+It needs root and CAP_SYS_ADMIN: everything runs in a pid namespace of its own, which proves
+itself first, beside three bystanders that must live. It ends with 1 when anything of a stage
+was left, an attack came to something, or a bystander died.
+"""
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.attack.candidates import ATTACKS, Attack
+from tests.namespaced import Namespace, possible
+from tests.spawner.conftest import Runner, live
+from thermite.rig.stages import Stages
+from thermite.rig.start import spawner
+from thermite.schema.stage import StageResult
+
+HOSTILE = tuple(
+    attack for attack in ATTACKS if attack.name.partition("-")[0] in {"1", "2", "10", "18", "B7"}
+)
+"""Those that try to live on: survivors, killers of the killer, bombs, comets, setuid, daemons."""
+
+
+def wrong(attack: Attack, result: StageResult) -> str | None:
+    """Return what went wrong with one stage, None when nothing did."""
+    proof = result.isolation.proof
+    left = live(result.isolation.uid)
+    if proof is None or proof.survivors or left:
+        return f"{attack.name}: {left} processes survived"
+    if result.killed != attack.killed:
+        return f"{attack.name}: ended by {result.killed}, and {attack.killed} was to be"
+    return None
+
+
+def run(rig: Stages, count: int) -> tuple[list[str], list[float]]:
+    """Run so many stages; return what went wrong, and each end's milliseconds."""
+    problems: list[str] = []
+    ends: list[float] = []
+    for number in range(count):
+        attack = HOSTILE[number % len(HOSTILE)]
+        with rig.slot("run-0") as slot:
+            result = Runner(rig, slot).python(attack.program, **attack.limits)
+        problem = wrong(attack, result)
+        if problem is not None:
+            problems.append(problem)
+        if result.isolation.proof is not None:
+            ends.append(result.isolation.proof.kill_ms)
+    return problems, ends
+
+
+def say(text: str) -> None:
+    """Print one line."""
+    sys.stdout.write(f"{text}\n")
+
+
+def main(argv: list[str]) -> int:
+    """Run the stages and print the count."""
+    count = int(argv[1]) if len(argv) > 1 else 50
+    if not possible():
+        say("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+        return 1
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
+        place = Path(name)
+        place.chmod(0o711)
+        with (
+            Namespace() as ns,
+            spawner(
+                place / "rig", within=ns.prefix, isolation="users", run_dir=place / "run"
+            ) as rig,
+        ):
+            problems, ends = run(rig, count)
+            alive = ns.bystanders()
+    ends.sort()
+    say(f"{count} adversarial stages in {time.monotonic() - began:.0f} s: {len(problems)} wrong")
+    say(f"end to proven zero: median {ends[len(ends) // 2]:.1f} ms, worst {ends[-1]:.1f} ms")
+    say(f"bystanders alive: {alive} of 3")
+    for text, times in Counter(problems).most_common():
+        say(f"  {times} times {text}")
+    return 0 if not problems and alive == len(("root", "another slot", "a person")) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
