@@ -390,6 +390,7 @@ def test_a_project_elsewhere_is_named(
 
 
 # Known faults G10
+@shows("G10")
 def test_the_commit_is_found_whatever_refs_there_are(
     home: ControlHome, kit: Path, project: Path
 ) -> None:
@@ -407,6 +408,7 @@ def test_the_commit_is_found_whatever_refs_there_are(
     )
 
 
+@shows("G10")
 def test_an_empty_repository_has_no_commit(home: ControlHome, kit: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -435,8 +437,8 @@ def test_a_shallow_clone_is_refused_before_anything_is_sent(
         checked(home, contract_at(clone), kit=kit)
 
 
-# Known faults G5
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@shows("G5")
 def test_repositories_of_another_user_are_read(
     home: ControlHome, project: Path, tmp_path: Path
 ) -> None:
@@ -453,7 +455,7 @@ def test_repositories_of_another_user_are_read(
     assert set(before.values()) == {12345}  # nothing of ours was written there
 
 
-# Known faults G7
+@shows("G7")
 def test_git_lfs_pointers_are_named_with_the_size_of_what_is_missing(
     home: ControlHome, kit: Path, project: Path
 ) -> None:
@@ -512,6 +514,7 @@ def test_other_bytes_under_a_bundles_name_are_noticed(
 
 
 # Known faults G11, G15
+@shows("G11")
 def test_nobodys_git_settings_take_part(
     tmp_path: Path, home: ControlHome, kit: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.harness import candidate
 from thermite.harness.candidate import Candidate, Refused
 from thermite.kit.git import git, make_repository
@@ -71,6 +72,7 @@ def test_the_same_change_is_the_same_commit(repo: Path, base: str) -> None:
     assert first == make(repo, base, {"x": entry("x", b"1")})
 
 
+@shows("G16")
 def test_an_equal_tree_is_no_change(repo: Path, base: str) -> None:
     assert make(repo, base, {"src/a.c": entry("src/a.c", b"int a;\n")}) is None
 

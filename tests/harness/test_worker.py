@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.errors import ContractError
 from thermite.harness.candidate import Candidate, Refused, commit_files
@@ -74,6 +75,7 @@ def test_a_program_reads_its_brief_and_finds_no_history(tmp_path: Path, stages: 
     assert said.endswith("program.json\nworker-0 1\n")
 
 
+@shows("G6")
 def test_a_repository_that_the_agent_made_is_left_out(tmp_path: Path, stages: Stages) -> None:
     script = "mkdir -p .git/hooks; echo x > .git/config; echo y > new.txt"
     done, _ = work(tmp_path, stages, script)
@@ -87,6 +89,11 @@ def test_a_repository_that_the_agent_made_is_left_out(tmp_path: Path, stages: St
         pytest.param("echo x > code.c", "changed outside project.editable", id="not editable"),
         pytest.param("ln -s /etc/passwd a.txt", "symbolic link", id="a link"),
         pytest.param("mkfifo a.txt", "pipe", id="a pipe"),
+        pytest.param(
+            "mkdir -p sub/.git; echo x > sub/.git/a.txt; echo y > sub/b.txt",
+            ".git or .kit",
+            id="G6-a nested clone",
+        ),
         pytest.param("mkdir .kit; echo x > .kit/a.txt", ".git or .kit", id="the kit's place"),
     ],
 )
