@@ -144,7 +144,7 @@ def test_a_compiler_in_the_build_command_is_seen_too(kit: Path) -> None:
 
 
 def test_two_equal_cells_are_named(kit: Path) -> None:
-    change(kit, "cells", "held", {"seed": 11, "count": 300000})
+    change(kit, "cells", "held", {"seed": 11, "count": 1000000})
     assert found(kit) == ["cells: held is the same as small"]
 
 
