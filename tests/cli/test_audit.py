@@ -220,7 +220,8 @@ def test_neither_command_loads_a_rig_git_or_torch() -> None:
     code = (
         "import sys; import thermite.cli.audit, thermite.cli.ledger;"
         "print(sorted(n for n in sys.modules if n in ('git', 'torch', 'rich', 'sqlite_utils')"
-        " or n.startswith(('thermite.rig', 'thermite.harness', 'thermite.judge.'))))"
+        " or n.startswith(('thermite.rig', 'thermite.harness', 'thermite.judge.job',"
+        " 'thermite.judge.build', 'thermite.judge.run', 'thermite.judge.check'))))"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

@@ -9,6 +9,8 @@ and nothing in it can end an audit with a traceback: it was written by a strange
 `promotion` makes and checks the one file that carries a promotion away; `evidence`
 recomputes what the promotion rests on.
 
+`rejudge` makes everything that was decided again from runs and checks, `one_try` by one try.
+
 It runs anywhere, as anybody: no rig, no git, no torch, no root. It must not know how a
 ledger is written.
 """

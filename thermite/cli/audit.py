@@ -1,19 +1,38 @@
 """`thermite audit`: read a ledger from outside, and say what is not as it must be."""
 
 from pathlib import Path
+from typing import Final
 
 import click
+import msgspec
 
+from thermite.audit.rejudge import read_changes, rejudge
 from thermite.audit.verify import audit, prove
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, with_output
 from thermite.command.public_key import PublicKey
-from thermite.errors import UsageError
+from thermite.errors import LedgerError, UsageError
 from thermite.report import audit as report
+from thermite.report.rejudged import lines as rejudged_lines
+from thermite.schema.rejudged import Difference, Rejudged
 
 MOST_KEY_FILE_BYTES = 64 * 1024
 """A file of public lines: 64 keys of 128 characters take 8 kB."""
+
+
+NOT_JUDGED: Final = Rejudged(
+    differences=[
+        Difference(
+            seq=0,
+            what="ledger",
+            attempt=None,
+            recorded="events",
+            recomputed="not judged again: what the audit found comes first",
+        )
+    ]
+)
+"""Of a ledger that is not even whole: its events mean nothing."""
 
 
 @click.command("audit", epilog="Example: thermite audit rig/ledger.db --against receipts/")
@@ -28,6 +47,14 @@ MOST_KEY_FILE_BYTES = 64 * 1024
     "--keys", type=click.Path(path_type=Path), help="Public lines of the rig keys you trust."
 )
 @click.option("--prove", "seq", type=int, help="Print the proof that this event is in the ledger.")
+@click.option("--rejudge", "again", is_flag=True, help="Judge again from runs and checks alone.")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --rejudge: what another rule would have said, e.g. objective.min_effect=0.01.",
+)
 @click.option("--strict", is_flag=True, help="End with 8 for warnings, too.")
 @with_output
 def command(
@@ -37,6 +64,8 @@ def command(
     against: tuple[Path, ...],
     keys: Path | None,
     seq: int | None,
+    again: bool,
+    changes: tuple[str, ...],
     strict: bool,
 ) -> None:
     """Check a ledger: its hashes, its signatures and its history.
@@ -44,6 +73,8 @@ def command(
     LEDGER is the file, live or copied, or the rig's folder. It is only read. Ends with 0 when
     it is clean, 8 with a finding, 1 when it can't be read and 3 when there is none.
     """
+    if changes and not again:
+        raise UsageError("--set is for --rejudge: give both")
     path = ledger_at(ledger)
     try:
         trusted = [] if keys is None else _public_keys(keys)
@@ -56,11 +87,30 @@ def command(
         found = audit(path, against=against, trusted=trusted)
     except FileNotFoundError as error:
         raise CommandEnds(Exit.NOT_FOUND, str(error)) from None
-    output.document(report.document(found))
-    for line in report.lines(found):
+    document, lines = report.document(found), report.lines(found)
+    differ = False
+    if again:
+        judged = NOT_JUDGED if found.fails else _judged_again(path, changes)
+        document["rejudged"] = msgspec.to_builtins(judged)
+        lines = [*rejudged_lines(judged), *lines]
+        differ = bool(judged.differences)
+    output.document(document)
+    for line in lines:
         output.result(line)
-    if found.fails or (strict and found.findings):
+    if differ or found.fails or (strict and found.findings):
         raise CommandEnds(Exit.AUDIT_FINDING)
+
+
+def _judged_again(path: Path, changes: tuple[str, ...]) -> Rejudged:
+    """Return what judging again finds.
+
+    Raises:
+        CommandEnds: the ledger can't be read to its end.
+    """
+    try:
+        return rejudge(path, read_changes(changes))
+    except LedgerError as error:
+        raise CommandEnds(Exit.FAILED, str(error)) from None
 
 
 def _public_keys(path: Path) -> list[PublicKey]:

@@ -1,0 +1,175 @@
+"""Judging again: all of an honest ledger follows, and a changed run does not."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.harness.test_goal_campaigns import BASE as GOAL_BASE
+from tests.harness.test_goal_campaigns import CANDIDATES as GOAL_CANDIDATES
+from tests.harness.test_goal_campaigns import GOALS, MANIFEST
+from tests.simulated_campaign import Home, Life
+from thermite.audit.rejudge import read_changes, rejudge, rejudged
+from thermite.cli.root import run
+from thermite.errors import UsageError
+from thermite.ledger.replay import recorded
+from thermite.schema import event as e
+
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "a-wrong": {"ms": 20, "check": {"line": {"pass": False, "reasons": ["no"]}}},
+    "b-slow": {"ms": 60},
+    "c-two": {"ms": 39.2},
+    "d-fast": {"ms": 25},
+}
+Events = list[tuple[int, e.Event]]
+
+
+@pytest.fixture(scope="module")
+def climb(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    life = Life(Home(tmp_path_factory.mktemp("climb"), {"ms": 40}, CANDIDATES))
+    assert life.run()
+    return life.home.rig.ledger
+
+
+@pytest.fixture(scope="module")
+def goals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("goals")
+    life = Life(Home(folder, GOAL_BASE, GOAL_CANDIDATES, GOALS, MANIFEST))
+    assert life.run()
+    return life.home.rig.ledger
+
+
+def events(ledger: Path) -> Events:
+    return [(row.seq, row.event) for row in recorded(ledger)]
+
+
+def with_data(told: Events, at: int, **changed: object) -> Events:
+    """Return the events with one payload changed, as a rig that lies would have written them."""
+    seq, event = told[at]
+    data = msgspec.structs.replace(event.data, **changed)
+    return [*told[:at], (seq, msgspec.structs.replace(event, data=data)), *told[at + 1 :]]
+
+
+def test_all_of_a_hill_climb_follows_from_its_runs(climb: Path) -> None:
+    found = rejudge(climb)
+    assert found.differences == []
+    assert found.blocks > 40
+    assert found.verdicts == 4
+    assert found.coins == 1
+
+
+def test_all_of_a_goal_campaign_follows_from_its_runs(goals: Path) -> None:
+    found = rejudge(goals)
+    assert found.differences == []
+    assert found.goals > 10
+
+
+def test_a_changed_run_time_is_found(climb: Path) -> None:
+    told = events(climb)
+    at = next(
+        n
+        for n, (_, event) in enumerate(told)
+        if isinstance(event.data, e.Run) and event.data.stage == "confirm" and event.data.block == 3
+    )
+    record = msgspec.structs.replace(told[at][1].data.record, t_ns=10**7)
+    found = rejudged(with_data(told, at, record=record))
+    assert [one.what for one in found.differences][:2] == ["block", "decision"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "what"),
+    [
+        pytest.param(e.JudgeStarted, {"k": 7}, "index", id="index"),
+        pytest.param(e.JudgeStarted, {"alpha_k": 0.5}, "alpha", id="alpha"),
+        pytest.param(e.JudgeStarted, {"params": {}}, "event", id="no parameters"),
+        pytest.param(e.Decision, {"lnE": 99.0}, "decision", id="evidence"),
+        pytest.param(e.Decision, {"action": "pass"}, "decision", id="action"),
+        pytest.param(e.ChampionPromoted, {"gain": 9.9}, "champion", id="gain of a champion"),
+        pytest.param(e.AssignmentEnded, {"order_seed": "00" * 32}, "coin", id="coin"),
+    ],
+)
+def test_what_does_not_follow_is_named(
+    climb: Path, kind: type, changed: dict[str, object], what: str
+) -> None:
+    told = events(climb)
+    at = next(n for n, (_, event) in enumerate(told) if isinstance(event.data, kind))
+    found = rejudged(with_data(told, at, **changed))
+    assert what in [one.what for one in found.differences]
+
+
+def test_a_verdict_that_no_decision_leads_to_is_found(climb: Path) -> None:
+    told = events(climb)
+    at = next(
+        n
+        for n, (_, event) in enumerate(told)
+        if isinstance(event.data, e.Verdict) and event.data.verdict == "regressed"
+    )
+    found = rejudged(with_data(told, at, verdict="not_better"))
+    said = [(one.what, one.recorded, one.recomputed) for one in found.differences]
+    assert said == [("verdict", "not_better", "regressed")]
+
+
+def test_a_goal_that_is_not_met_is_found(goals: Path) -> None:
+    told = events(goals)
+    at = next(
+        n
+        for n, (_, event) in enumerate(told)
+        if isinstance(event.data, e.GoalChecked) and not event.data.met
+    )
+    found = rejudged(with_data(told, at, met=True))
+    assert [(one.recorded, one.recomputed) for one in found.differences] == [
+        ("met: True", "met: False")
+    ]
+
+
+def test_another_rule_is_tried_on_the_same_blocks(climb: Path) -> None:
+    found = rejudge(climb, {"objective.min_effect": 0.8})
+    assert found.differences == []
+    assert [(one.recorded, one.otherwise) for one in found.otherwise] == [
+        ("promoted", "not_better")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("objective.min_effect", "is no change", id="no value"),
+        pytest.param("budget.attempts=3", "is no parameter of the rule", id="no parameter"),
+    ],
+)
+def test_a_change_that_is_none_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        read_changes([text])
+
+
+def test_a_parameter_that_the_rule_lacks_is_refused(climb: Path) -> None:
+    with pytest.raises(UsageError, match=r"the rule has no parameter 'judging\.luck'"):
+        rejudge(climb, read_changes(["judging.luck=1"]))
+
+
+def test_the_command_ends_with_0_and_says_what_it_did(
+    climb: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", str(climb), "--rejudge", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rejudged"]["differences"] == []
+    assert told["rejudged"]["runs"] > 100
+
+
+def test_a_ledger_that_is_not_whole_is_not_judged_again(
+    climb: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(climb)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+        triggers = target.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        for (name,) in triggers.fetchall():
+            target.execute(f"DROP TRIGGER {name}")
+        target.execute("UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = 5")
+        target.commit()
+    assert run(["audit", str(copy), "--rejudge"]) == 8
+    assert "not judged again: what the audit found comes first" in capsys.readouterr().out
