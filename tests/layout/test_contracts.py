@@ -47,6 +47,7 @@ FAULTS = [
     pytest.param("pure", ["thermite.kit.fit > thermite.ledger"], id="fit reads the ledger"),
     pytest.param("command", ["thermite.command > time"], id="verify reads the clock"),
     pytest.param("propose", ["thermite.agent.propose > subprocess"], id="proposal acts"),
+    pytest.param("simulate", ["thermite.judge.simulate > time"], id="simulation reads the clock"),
     pytest.param("spawner", ["thermite.spawner > thermite.errors"], id="knows our errors"),
     pytest.param("spawner", ["thermite.spawner > msgspec"], id="knows a package"),
     pytest.param("spawner-importers", ["thermite.rig > thermite.spawner"], id="client imports"),

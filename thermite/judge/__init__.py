@@ -11,7 +11,9 @@ and decisions, one transaction a block. `job` is the walk; the steps below it ne
     measure   PURE: records and printed numbers to metric values and blocks
     verdict   PURE: blocks to decisions, by the rule of the page on judging
 
-Nothing here reads a clock or draws a random number: times come in records, the order of
+Beside the walk, `simulate` tries measure and verdict on noise and edits of known gain.
+
+Nothing on the walk reads a clock or draws a random number: times come in records, the order of
 the runs from the committed seed, so that every decision can be made again from the ledger
 alone. This room must not know campaigns, agents or the ledger's file.
 """

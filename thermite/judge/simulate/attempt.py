@@ -1,0 +1,174 @@
+"""One attempt by the rule itself: runs as a ledger holds them, decided by `judge.verdict`.
+
+The walk is the job's without builds and processes: screen, then confirm on fresh blocks.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from thermite.judge.measure.block import measured, paired
+from thermite.judge.simulate.edit import Edit, Machine, Outcome
+from thermite.judge.verdict.coin import Turn, draw_order
+from thermite.judge.verdict.params import rule_parameters
+from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen, stage_cells
+from thermite.schema.contract import Contract, Judging, Objective, Primary, Project
+from thermite.schema.judging import Run
+from thermite.schema.kit import BuildSection, CheckSection, Kit, RunSection, TimeMetric
+from thermite.schema.rule import MeasuredBlock, RuleParameters
+from thermite.schema.stage import RunRecord
+from thermite.schema.verdict import Arm, JudgeStage
+
+RUN_NS: Final = 50_000_000
+"""A run without noise, ns: about the program of the measured noise (judging, 2.1)."""
+_METRIC: Final = "seconds"
+
+
+def parameters(
+    min_effect: float, *, cells: int = 1, held_out: int = 0, judging: Judging | None = None
+) -> RuleParameters:
+    """Return the rule's parameters for a contract that asks for less time in so many cells."""
+    names = [f"cell {number + 1}" for number in range(cells + held_out)]
+    kit = Kit(
+        schema_version=1,
+        name="simulated",
+        target="cpu",
+        build=BuildSection(command=["true"], outputs=["program"]),
+        cells={name: {} for name in names},
+        run=RunSection(command=["{build:program}"]),
+        metrics={_METRIC: TimeMetric()},
+        check=CheckSection(command=["true"]),
+    )
+    contract = Contract(
+        schema_version=1,
+        name="simulated",
+        campaign="hill_climb",
+        task="simulated",
+        project=Project(repo="simulated", commit="0" * 40),
+        cells=names[:cells],
+        held_out_cells=names[cells:],
+        objective=Objective(
+            primary=Primary(metric=_METRIC, direction="min"), min_effect=min_effect
+        ),
+        judging=judging or Judging(),
+    )
+    return rule_parameters(contract, kit, "cpu")
+
+
+class SignFlip:
+    """The rule as it stands, with its two stages; a campaign's seed draws its orders."""
+
+    def __init__(self, p: RuleParameters, order_seed: bytes) -> None:
+        self.p, self.order_seed = p, order_seed
+
+    def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
+        """Return the verdict on an edit of a champion of that speed, at the index k from 1."""
+        walk = self._walk(k, edit, champion, machine)
+        screened = walk.screen()
+        if screened.action != "pass":
+            return Outcome(verdict=str(screened.result), blocks=walk.count)
+        ruling = walk.confirm()
+        return Outcome(verdict=str(ruling.result), blocks=walk.count, claim=ruling.t)
+
+    def _walk(self, k: int, edit: Edit, champion: float, machine: Machine) -> "_Walk":
+        gains = dict.fromkeys(self.p.cells, edit.gain)
+        gains |= dict.fromkeys(self.p.held_out_cells, edit.held_out)
+        speeds: dict[tuple[str, Arm], float] = {}
+        for cell, gain in gains.items():
+            speeds[cell, "champion"] = champion
+            speeds[cell, "candidate"] = champion + gain
+        return _Walk(self.p, self.order_seed, k, speeds, machine)
+
+
+class ScreenOnly(SignFlip):
+    """The rule without its second stage: what it would be worth. For comparison only."""
+
+    def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
+        """Promote whatever passes screen."""
+        walk = self._walk(k, edit, champion, machine)
+        ruling = walk.screen()
+        verdict = "promoted" if ruling.action == "pass" else str(ruling.result)
+        return Outcome(verdict=verdict, blocks=walk.count, claim=ruling.t)
+
+
+class _Walk:
+    """The blocks of one attempt so far."""
+
+    def __init__(
+        self,
+        p: RuleParameters,
+        order_seed: bytes,
+        k: int,
+        speeds: Mapping[tuple[str, Arm], float],
+        machine: Machine,
+    ) -> None:
+        self._p, self._order_seed, self._k, self._machine = p, order_seed, k, machine
+        self._speeds = speeds
+        self._screened: list[MeasuredBlock] = []
+        self._confirmed: list[MeasuredBlock] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._screened) + len(self._confirmed)
+
+    def screen(self) -> Ruling:
+        while True:
+            self._screened.append(self._block("screen", len(self._screened)))
+            ruling = decide_screen(self._screened, self._p)
+            if ruling.action != "continue":
+                return ruling
+
+    def confirm(self) -> Ruling:
+        while True:
+            self._confirmed.append(self._block("confirm", len(self._confirmed)))
+            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k)
+            if ruling.action != "continue":
+                return ruling
+
+    def _block(self, stage: JudgeStage, number: int) -> MeasuredBlock:
+        cells = stage_cells(stage, self._p)
+        turns = draw_order(self._order_seed, self._k, stage, number, cells)
+        runs = [run for turn in turns for run in self._turn(stage, number, turn)]
+        return measured(stage, number, paired(runs), self._p.metrics)
+
+    def _turn(self, stage: JudgeStage, number: int, turn: Turn) -> list[Run]:
+        return [
+            _run(stage, number, turn.cell, arm, place, self._t_ns(turn.cell, arm))
+            for place, arm in enumerate(turn.arms)
+        ]
+
+    def _t_ns(self, cell: str, arm: Arm) -> int:
+        ln_time = self._machine.ln_time(self._speeds[cell, arm])
+        return max(1, round(RUN_NS * math.exp(ln_time)))
+
+
+def _run(  # noqa: PLR0917 - one place makes runs
+    stage: JudgeStage, block: int, cell: str, arm: Arm, position: int, t_ns: int
+) -> Run:
+    record = RunRecord(
+        t_ns=t_ns,
+        utime_ns=t_ns,
+        stime_ns=0,
+        nvcsw=0,
+        nivcsw=0,
+        minflt=0,
+        majflt=0,
+        maxrss_kib=0,
+        cpus=[],
+        started_at="",
+        suspended_ns=0,
+    )
+    return Run(
+        attempt=1,
+        tries=1,
+        stage=stage,
+        block=block,
+        cell=cell,
+        arm=arm,
+        position=position,
+        record=record,
+        flags=[],
+        isolation=None,
+        outcome="ok",
+        reason=None,
+    )
