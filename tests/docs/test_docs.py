@@ -57,3 +57,9 @@ def test_every_room_stands_in_contributing() -> None:
 def test_ci_finds_the_test_command_of_the_readme() -> None:
     readme = (ROOT / "README.md").read_text()
     assert re.search(r"<!-- the test command -->\n```sh\nmake test\n```\n", readme)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_schema_that_a_page_names_is_there(page: Path) -> None:
+    for target in re.findall(r"\bschema/[a-z]+\.schema\.json", page.read_text()):
+        assert (ROOT / target).is_file(), target
