@@ -68,6 +68,25 @@ def test_all_of_a_goal_campaign_follows_from_its_runs(goals: Path) -> None:
     assert found.goals > 10
 
 
+@pytest.mark.parametrize("die_at", [9, 17, 24])
+@pytest.mark.parametrize("after_commit", [False, True])
+def test_a_ledger_of_two_lives_follows_from_its_runs(
+    tmp_path: Path, die_at: int, *, after_commit: bool
+) -> None:
+    short = {"a-wrong": CANDIDATES["a-wrong"], "d-fast": CANDIDATES["d-fast"]}
+    home = Home(tmp_path, {"ms": 40}, short)
+    Life(home).run(die_at=die_at, after_commit=after_commit)
+    assert Life(home, seed=2).run()
+    assert rejudge(home.rig.ledger).differences == []
+
+
+def test_a_goal_ledger_of_two_lives_follows_from_its_runs(tmp_path: Path) -> None:
+    home = Home(tmp_path, GOAL_BASE, GOAL_CANDIDATES, GOALS, MANIFEST)
+    Life(home).run(die_at=20)
+    assert Life(home, seed=2).run()
+    assert rejudge(home.rig.ledger).differences == []
+
+
 def test_a_changed_run_time_is_found(climb: Path) -> None:
     told = events(climb)
     at = next(

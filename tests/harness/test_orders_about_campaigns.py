@@ -135,6 +135,26 @@ def test_an_extended_budget_lets_more_attempts_start(tmp_path: Path) -> None:
     assert rig.life.assignment.contract.budget.attempts == 3
 
 
+def test_a_budget_that_no_confirmation_could_follow_is_refused(tmp_path: Path) -> None:
+    rig = Rig(Home(tmp_path, BASE, {"a": THREE["a"]}))
+    refused: list[str] = []
+
+    def extend() -> None:
+        try:
+            rig.order("extend_budget", budget={"attempts": 4000})
+        except CommandError as error:
+            refused.append(str(error))
+
+    rig.when(submitted(1), extend)
+    assert rig.life.run()
+    said = (
+        "judging.confirm_max_blocks is 40, and attempt 8000 needs at least 49 blocks to be"
+        " confirmed: set it to 49, or plan at most 3100 attempts"
+    )
+    assert refused == [said]
+    assert rig.life.assignment.contract.budget.attempts == 50
+
+
 def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Path) -> None:
     for action, result in (("release", "promoted"), ("reject", "suspect")):
         huge = {"a": {"ms": 20}, "b": {"ms": 401}}  # a is twenty times as fast

@@ -30,6 +30,7 @@ from thermite.schema.command import (
     VoteBody,
 )
 from thermite.schema.contract import Budget
+from thermite.schema.contract_rules import evidence_problems
 from thermite.schema.event import (
     AssignmentPaused,
     AssignmentResumed,
@@ -225,6 +226,17 @@ def _check_extension(found: Assignment, body: ExtendBody) -> None:
                 "wrong_state",
                 f"budget.{name} is {old:g}, and the new limit is {limit:g}: it may only grow",
             )
+    _check_evidence(found, body)
+
+
+def _check_evidence(found: Assignment, body: ExtendBody) -> None:
+    """Refuse more attempts than the error budget can still confirm (judging, 3.3)."""
+    if found.contract.campaign != "hill_climb" or "attempts" not in body.budget:
+        return
+    attempts = int(body.budget["attempts"])
+    problems = [text for _, text in evidence_problems(found.contract.judging, attempts)]
+    if problems:
+        raise CommandError("wrong_state", "; ".join(problems))
 
 
 def _update_trust(command: Command, state: State, body: TrustBody) -> list[Strict]:

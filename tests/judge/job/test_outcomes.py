@@ -264,6 +264,16 @@ def test_a_small_gain_on_a_cpu_is_marked(tmp_path: Path, ms: float, marks: list[
     assert (verdict.verdict, verdict.marks) == ("promoted", marks)
 
 
+def test_a_secondary_objective_is_reported_with_its_interval(tmp_path: Path) -> None:
+    objective = {"primary": {"metric": "speed"}, "secondary": [{"metric": "accuracy"}]}
+    worse = {"line": {"pass": True, "acc": 0.45}}
+    new = program(name="new", ms=30, check=worse)
+    found = verdict_of(desk(tmp_path, new, contract=contract(objective=objective)))
+    assert found.verdict == "promoted"
+    # The check prints the same number in each run, so the interval has no width.
+    assert "secondary accuracy: -10 % [-10 %, -10 %]" in found.notes
+
+
 def test_no_held_out_cells_are_said_aloud(tmp_path: Path) -> None:
     made = desk(tmp_path, program(name="new", ms=30), contract=contract(held_out_cells=[]))
     verdict = verdict_of(made)

@@ -11,6 +11,7 @@ from thermite.errors import InfrastructureError
 from thermite.judge.job.tape import MOST_INTERRUPTED, Tape
 from thermite.judge.measure.block import Pair, broken_constraints, paired, values
 from thermite.judge.verdict import reason, words
+from thermite.judge.verdict.rule import secondary_claims
 from thermite.schema.event import Block, CellValues, Decision, Interval, Run, Verdict
 from thermite.schema.job import Held, Job
 from thermite.schema.rule import RuleParameters
@@ -115,6 +116,7 @@ def concluded(
     promoted = end.kind == "promoted"
     notes = words.isolation_notes(isolation)
     notes += words.startup_notes(p.startup_share, p, gain)
+    notes += words.secondary_notes(secondary_claims(tape.counted("confirm"), p))
     if promoted and not p.held_out_cells:
         notes.append(words.NO_HELD_OUT)
     verdict = plain_verdict(

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from thermite.judge.verdict import evidence
 from thermite.judge.verdict.order_effect import SIGNIFICANT, Pair, order_effect
 from thermite.judge.verdict.params import ln_confirm_evidence
@@ -120,6 +122,26 @@ def stage_cells(stage: JudgeStage, p: RuleParameters) -> list[str]:
     """Return the cells that a block of the stage measures."""
     held_out = p.held_out_cells if stage in {"confirm", "re_anchor"} else []
     return [*p.cells, *held_out]
+
+
+def secondary_claims(
+    blocks: Sequence[MeasuredBlock], p: RuleParameters
+) -> dict[str, tuple[float, float | None, float | None]]:
+    """Return T, lcb and ucb of each secondary objective over confirm's blocks, log-ratios.
+
+    Weighted over the cells as the primary is. They are reported and promote nothing.
+    """
+    found = {}
+    for one in p.secondary if blocks else []:
+        other = msgspec.structs.replace(p, primary=one)
+        series = [stage_d("confirm", block, other) for block in blocks]
+        t, low, high = (
+            evidence.trimmed_mean(series),
+            evidence.lower_bound(series),
+            evidence.upper_bound(series),
+        )
+        found[one.metric] = (t, low, high)
+    return found
 
 
 def decide_screen(

@@ -91,6 +91,21 @@ def isolation_notes(isolation: IsolationRecord) -> list[str]:
     return [f"isolation: none – {said} and could read the kit"]
 
 
+def secondary_notes(
+    claims: Mapping[str, tuple[float, float | None, float | None]],
+) -> list[str]:
+    """Return a note for each secondary objective: its gain and interval; positive is better."""
+    return [
+        f"secondary {metric}: {percent(math.expm1(t))}"
+        f" [{_or_dash(_fraction(low))}, {_or_dash(_fraction(high))}]"
+        for metric, (t, low, high) in claims.items()
+    ]
+
+
+def _or_dash(fraction: float | None) -> str:
+    return "–" if fraction is None else percent(fraction)
+
+
 def unmet_goals(contract: Contract, checked: Iterable[GoalChecked]) -> list[str]:
     """Return one reason for each goal that is unmet in a pass, in the contract's order."""
     found: dict[tuple[str, str], list[str]] = {
