@@ -8,6 +8,8 @@ Source: the reference page "Kit manifest", Metrics; kit requirements K-050 to K-
 import json
 import math
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
 
 from thermite.errors import InfrastructureError
 from thermite.judge.measure.printed import (
@@ -19,6 +21,9 @@ from thermite.judge.measure.printed import (
 )
 from thermite.schema.rule import MetricRule
 from thermite.schema.strict import Strict
+
+KEPT_WORKS: Final = 1024
+"""Works that are kept as numbers: each cell's is asked for in each of its runs."""
 
 
 class Missing(Strict):
@@ -61,12 +66,18 @@ def problem(name: str, found: float) -> str | None:
 
 
 def _rate(name: str, work: str | None, seconds: float) -> float:
-    amount = None if work is None else _number(json.loads(work))
+    amount = None if work is None else _work(work)
     if amount is None or not amount > 0.0 or not seconds > 0.0:
         shown = NOTHING if work is None else work
         text = f"kit metric {name}: bad work {shown} or time {shortest_decimal(seconds)}"
         raise InfrastructureError(text)
     return amount / seconds
+
+
+@lru_cache(maxsize=KEPT_WORKS)
+def _work(text: str) -> float | None:
+    """Return a cell's work from its JSON text, None when it is no number."""
+    return _number(json.loads(text))
 
 
 def _checked(field: str, fields: Mapping[str, object]) -> float | Missing:

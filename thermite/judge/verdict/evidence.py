@@ -10,6 +10,7 @@ Units: values are natural logarithms of ratios, positive is better.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 SCALES: Final = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
@@ -27,6 +28,9 @@ TRIMMED_PART: Final = 5
 KEPT_SHARE: Final = 0.6
 """What a 20 % trimmed mean keeps, the divisor of its standard error (judging, 3.2)."""
 
+KEPT_VALUES: Final = 4096
+"""Values whose factors are kept: a series is looked at anew after each of its blocks."""
+
 _LN2: Final = math.log(2.0)
 _WEIGHT: Final = -math.log(len(SCALES) + 1.0)
 
@@ -37,8 +41,8 @@ def ln_evidence(values: Sequence[float]) -> float:
     Args:
         values: signed log-ratios in block order.
     """
-    logs = [sum(_ln_one_plus_tanh(scale * value) for value in values) for scale in SCALES]
-    logs.append(sum(math.log1p(SIGN_STAKE * _sign(value)) for value in values))
+    parts = [_ln_factors(value) for value in values]
+    logs = [sum(column) for column in zip(*parts, strict=True)] or [0.0] * (len(SCALES) + 1)
     return _WEIGHT + _ln_sum_exp(logs)
 
 
@@ -97,6 +101,13 @@ def upper_bound(values: Sequence[float]) -> float | None:
     """Return the smallest m that exceeds the values with E >= 40, None where no m does."""
     mirrored = lower_bound([-value for value in values])
     return None if mirrored is None else -mirrored
+
+
+@lru_cache(maxsize=KEPT_VALUES)
+def _ln_factors(value: float) -> tuple[float, ...]:
+    """Return the logs of a value's factors, one for each part of the mixture."""
+    tanhs = (_ln_one_plus_tanh(scale * value) for scale in SCALES)
+    return (*tanhs, math.log1p(SIGN_STAKE * _sign(value)))
 
 
 def _ln_one_plus_tanh(z: float) -> float:
