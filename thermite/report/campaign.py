@@ -26,7 +26,7 @@ IN_WORDS: Final[dict[str, str]] = {
     "suspect": "a person rejected it",
     "cancelled": "the campaign was stopped",
     "valid": "kept: nothing had to be measured",
-    "goals_met": "meets every goal, those on held-out cells too",
+    "goals_met": "meets every goal of the contract",
     "goals_unmet": "leaves goals unmet",
     "held": "waits for a person",
     "refused": "no candidate was made of it",
