@@ -70,7 +70,7 @@ class Size:
     attempts: int = 200
 
 
-SHORT: Final = Size(campaigns=5, gains=100, mixed=3, held_out=100)
+SHORT: Final = Size(campaigns=4, gains=80, mixed=3, held_out=80)
 FULL: Final = Size(campaigns=300, gains=3000, mixed=150, held_out=3000)
 
 

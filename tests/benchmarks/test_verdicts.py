@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from thermite.judge.simulate.recorded import read_recording
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "verdicts.py"
 SIZES = ("campaigns", "gains", "mixed", "held-out")
 TINY = [*(f"--{size}=2" for size in SIZES), "--attempts=20", "--noise"]
@@ -25,6 +29,15 @@ def test_a_recording_gets_the_whole_table(tmp_path: Path) -> None:
     assert "campaigns of 20 nulls with a promotion, min_effect 0.5 %" in done.stdout
     rules = {line.split()[0] for line in done.stdout.splitlines() if " of 2 " in line}
     assert {"signflip-1", "best-single", "repeat-until-sem", "wilcoxon"} <= rules
+
+
+@pytest.mark.parametrize(
+    "path", sorted(BENCHMARK.parent.glob("noise/*.json")), ids=lambda p: p.stem
+)
+def test_a_recording_that_we_ship_says_what_it_is(path: Path) -> None:
+    found = read_recording(path.read_bytes())
+    assert len(found.t_ns) >= 600
+    assert "processors" in found.what
 
 
 def test_noise_that_is_none_is_refused_in_one_line() -> None:
