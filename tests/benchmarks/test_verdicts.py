@@ -11,7 +11,7 @@ from thermite.judge.simulate.recorded import read_recording
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "verdicts.py"
 SIZES = ("campaigns", "gains", "mixed", "held-out")
-TINY = [*(f"--{size}=2" for size in SIZES), "--attempts=20", "--noise"]
+TINY = ["--full", *(f"--{size}=2" for size in SIZES), "--attempts=20", "--noise"]
 
 
 def table(*argv: str) -> subprocess.CompletedProcess[str]:
