@@ -7,7 +7,7 @@ cell, and see the same edits on the same noise. The nulls are exact, so this say
 edits that move code.
 
 Without options it takes less than a minute. `--full` takes the sizes that the figures are
-asked in, some fifteen minutes a noise; `--noise` names a model (quiet, heavy, heavier, loaded) or a
+asked in, several minutes a noise; `--noise` names a model (quiet, heavy, heavier, loaded) or a
 file of recorded run times, more than once for several. `--seed` draws everything.
 """
 
@@ -52,6 +52,7 @@ GAINS: Final[tuple[tuple[float, float, float | None, int | None], ...]] = (
     (CPU, 0.04, 0.95, 20),
     (CPU, 0.06, 0.99, 20),
     (CPU, 0.03, None, None),
+    (CPU, 0.02, None, None),
     (SENSITIVE, 0.02, 0.95, 25),
     (SENSITIVE, 0.01, None, None),
 )
