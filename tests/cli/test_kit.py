@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_kit_check_prints_warnings_and_goes_on(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["warnings"] == [
         "target: this version has no driver for abacus, only for cpu and cuda-gpu"
     ]
+
+
+def test_a_candidates_contract_with_a_cell_that_the_kit_lacks_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/kit-c", tmp_path / "kit")
+    (tmp_path / "kit/candidates/contract.toml").write_text('cells = ["rna"]\n')
+    said = "candidates/contract.toml: cells names cell rna, which the kit does not have"
+    tried = thermite("kit", "test", "kit", cwd=tmp_path)
+    assert (tried.returncode, tried.stderr) == (4, f"error: {said}\n")
+    looked_at = thermite("kit", "check", "kit", "--json", cwd=tmp_path)
+    assert (looked_at.returncode, json.loads(looked_at.stdout)["problems"]) == (4, [said])
+
+
+def test_kit_check_counts_its_warnings(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/kit-c", tmp_path / "kit")
+    assert thermite("kit", "check", "kit", cwd=tmp_path).stdout == "kit: no problems\n"
+    shutil.rmtree(tmp_path / "kit/candidates")
+    done = thermite("kit", "check", "kit", "--strict", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "kit: no problems, 3 warnings\n")
 
 
 def test_kit_check_of_no_folder_is_not_found(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError
 from thermite.kit.doubts import doubts
 from thermite.kit.examine import Examined, examine
+from thermite.kit.known import read_known
+from thermite.schema.document import printable
 
 
 @click.command("check", epilog="Example: thermite kit check kits/smoke-cpu --strict")
@@ -16,22 +18,31 @@ from thermite.kit.examine import Examined, examine
 @click.option("--strict", is_flag=True, help="Warn of what makes a kit easy to fool, too.")
 @with_output
 def command(output: Output, *, folder: Path, strict: bool) -> None:
-    """Read a kit's kit.json and look at the files that it names; exit 4 when there is a problem.
+    """Read a kit's kit.json, the files that it names and its known candidates; exit 4 on a problem.
 
     Needs no git, no rig and no root, runs nothing and changes nothing.
     """
     found = examined(folder)
     warnings = list(found.warnings)
+    problems = list(found.problems)
+    if found.kit is not None:
+        problems += map(printable, read_known(found.kit, folder).problems)
     if strict and found.kit is not None:
         warnings += doubts(found.kit, folder)
     for text in warnings:
         output.warn(text)
-    output.document({"ok": not found.problems, "problems": found.problems})
-    for text in found.problems:
+    output.document({"ok": not problems, "problems": problems})
+    for text in problems:
         output.result(text)
-    if found.problems:
+    if problems:
         raise CommandEnds(Exit.REFUSED)
-    output.result(f"{folder} is a kit without problems")
+    output.result(f"{folder}: {_summary(len(warnings))}")
+
+
+def _summary(warnings: int) -> str:
+    if not warnings:
+        return "no problems"
+    return f"no problems, {warnings} warning{'s' if warnings > 1 else ''}"
 
 
 def examined(folder: Path) -> Examined:

@@ -120,6 +120,7 @@ class Question:
 
         Raises:
             UsageError: the kit has no such cell or metric, or several metrics and none named.
+            KitError: the kit can't judge on these.
         """
         for cell in self.cells:
             if cell not in kit.cells:
@@ -128,7 +129,7 @@ class Question:
         if self.min_effect is not None:
             objective["min_effect"] = self.min_effect
         cells = list(dict.fromkeys(self.cells)) or list(kit.cells)
-        return local_contract(kit.name, judge.kit, {"cells": cells, "objective": objective})
+        return local_contract(kit, judge.kit, {"cells": cells, "objective": objective})
 
     def _primary(self, kit: Kit) -> dict[str, str]:
         there = ", ".join(kit.metrics)

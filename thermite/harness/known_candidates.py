@@ -8,9 +8,7 @@ or skipped, naming what is missing. Source: kit requirements, 20.
 import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from thermite.agent.propose.replay import Proposal, proposals
 from thermite.errors import KitError, NotFoundError
@@ -23,16 +21,14 @@ from thermite.kit.known import (
     BASE,
     CANDIDATES,
     case_here,
-    known_names,
-    read_expectation,
-    read_known_contract,
+    filled_in,
+    read_known,
 )
 from thermite.kit.manifest import load_kit
 from thermite.schema.contract import Contract, Judging
 from thermite.schema.event import IsolationProbe, RigSelftest
-from thermite.schema.expectation import Expectation, Instead, KnownContract
+from thermite.schema.expectation import Expectation, Instead
 from thermite.schema.ids import CommitId
-from thermite.schema.kit import Kit, TimeMetric
 from thermite.schema.protection import applied
 from thermite.schema.strict import Strict
 
@@ -59,11 +55,12 @@ class KnownCandidates:
     def __init__(self, kit_folder: Path) -> None:
         self.folder = kit_folder / CANDIDATES
         self.kit = load_kit(kit_folder)
-        self.names = known_names(kit_folder)
-        if not (self.folder / BASE).is_dir():
-            raise KitError(f"{self.folder / BASE} is missing: it is the champion of the others")
-        self.expectations = {name: self._expectation(name) for name in self.names}
-        self.known = self._known_contract()
+        read = read_known(self.kit, kit_folder)
+        if not self.folder.is_dir():
+            raise KitError(f"{self.folder} is missing: the kit has no known candidates")
+        if read.problems or read.contract is None:
+            raise KitError("; ".join(read.problems))
+        self.names, self.expectations, self.known = read.names, read.expectations, read.contract
 
     def chosen(self, only: Collection[str]) -> list[str]:
         """Return the names to try; only: those of them, or none for all.
@@ -79,41 +76,7 @@ class KnownCandidates:
 
     def contract(self, judge: LocalJudge) -> Contract:
         """Return what the candidates are judged on."""
-        fields: dict[str, Any] = msgspec.to_builtins(self.known)
-        fields["cells"] = self.known.cells or [
-            cell for cell in self.kit.cells if cell not in self.known.held_out_cells
-        ]
-        if self.known.objective is None:
-            fields["objective"] = {"primary": _only_metric(self.kit)}
-        return local_contract(self.kit.name, judge.kit, fields)
-
-    def _expectation(self, name: str) -> Expectation:
-        path = self.folder / name / "expect.toml"
-        if not path.is_file():
-            raise KitError(f"{path} is missing: say what is expected of the candidate")
-        read = read_expectation(path.read_bytes(), set(self.names) - {name})
-        if isinstance(read, list):
-            raise KitError(f"{path}: {'; '.join(map(str, read))}")
-        return read
-
-    def _known_contract(self) -> KnownContract:
-        path = self.folder / "contract.toml"
-        if not path.is_file():
-            return KnownContract()
-        read = read_known_contract(path.read_bytes())
-        if isinstance(read, list):
-            raise KitError(f"{path}: {'; '.join(map(str, read))}")
-        return read
-
-
-def _only_metric(kit: Kit) -> dict[str, str]:
-    if len(kit.metrics) != 1:
-        raise KitError(
-            f"the kit has {len(kit.metrics)} metrics: name the objective in"
-            " candidates/contract.toml"
-        )
-    name, metric = next(iter(kit.metrics.items()))
-    return {"metric": name, "direction": "min" if isinstance(metric, TimeMetric) else "max"}
+        return local_contract(self.kit, judge.kit, filled_in(self.kit, self.known))
 
 
 class Trial:

@@ -17,18 +17,22 @@ import msgspec
 
 from thermite.campaign import hill_climb
 from thermite.campaign.state import Attempt
+from thermite.errors import KitError
 from thermite.harness import clock
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
 from thermite.harness.rig import open_bench
 from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.export import tree_of
+from thermite.kit.fit import DOES_NOT_FIT
 from thermite.kit.folder import commit_of_folder
+from thermite.kit.known import local_problems
 from thermite.rig.start import spawner
 from thermite.schema import event as e
 from thermite.schema.contract import Contract, RepoAt
 from thermite.schema.ids import CommitId
 from thermite.schema.job import Held
+from thermite.schema.kit import Kit
 from thermite.schema.rig_settings import RigSettings
 from thermite.schema.strict import Strict
 
@@ -168,14 +172,21 @@ def local_judge(state: Path, kit_folder: Path, kit_name: str) -> Iterator[LocalJ
             bench.book.close()
 
 
-def local_contract(name: str, kit: RepoAt, fields: dict[str, object]) -> Contract:
-    """Return a hill climb's contract from those of its fields that a local job may set."""
+def local_contract(kit: Kit, at: RepoAt, fields: dict[str, object]) -> Contract:
+    """Return a hill climb's contract from those of its fields that a local job may set.
+
+    Raises:
+        KitError: the kit does not fit them, e.g. it lacks a cell.
+    """
+    problems = local_problems(kit, fields)
+    if problems:
+        raise KitError(DOES_NOT_FIT + "; ".join(problems))
     whole = {
         "schema_version": 1,
-        "name": name,
+        "name": kit.name,
         "campaign": "hill_climb",
         "task": "judge here and now",
-        "project": {"repo": PROJECT, "commit": "0" * 40, "kit": msgspec.to_builtins(kit)},
+        "project": {"repo": PROJECT, "commit": "0" * 40, "kit": msgspec.to_builtins(at)},
         "isolation": "any",
         **fields,
     }

@@ -9,15 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from thermite.kit.known import (
-    CANDIDATES,
-    known_names,
-    read_expectation,
-    read_known_contract,
-)
+from thermite.kit.known import CANDIDATES, read_known
 from thermite.kit.manifest import MANIFEST
 from thermite.kit.placeholder import leaves_its_folder, placeholders
-from thermite.schema.expectation import Expectation, KnownContract
 from thermite.schema.kit import CheckMetric, Kit
 
 MOST_SOURCE: Final = 1 << 20
@@ -140,21 +134,18 @@ def _metric_doubts(kit: Kit) -> Iterator[str]:
 
 
 def _candidate_doubts(kit: Kit, folder: Path) -> Iterator[str]:
-    names = known_names(folder)
-    expected = [
-        read_expectation(_text(folder / CANDIDATES / name / "expect.toml").encode(), set(names))
-        for name in names
-    ]
-    verdicts = {
-        verdict for one in expected if isinstance(one, Expectation) for verdict in one.verdict
-    }
-    if not verdicts & _WRONG:
-        yield "candidates: none of them is wrong, so nothing shows that the check finds one"
-    if "promoted" not in verdicts:
-        yield "candidates: none of them is truly faster, so nothing shows that the kit sees a gain"
-    contract = read_known_contract(_text(folder / CANDIDATES / "contract.toml").encode())
-    held_out = contract.held_out_cells if isinstance(contract, KnownContract) else []
-    if not held_out or not set(held_out) <= set(kit.cells):
+    """Doubt only what can be read: a file with problems says nothing of what it lacks."""
+    known = read_known(kit, folder)
+    verdicts = {verdict for one in known.expectations.values() for verdict in one.verdict}
+    if len(known.expectations) == len(known.names):
+        if not verdicts & _WRONG:
+            yield "candidates: none of them is wrong, so nothing shows that the check finds one"
+        if "promoted" not in verdicts:
+            yield (
+                "candidates: none of them is truly faster, so nothing shows that the kit sees"
+                " a gain"
+            )
+    if known.contract is not None and not known.contract.held_out_cells:
         yield "cells: none is held out in candidates/contract.toml, so agents see them all"
 
 

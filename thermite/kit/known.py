@@ -5,21 +5,92 @@ Source: kit requirements, 20.
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
+import msgspec
+
+from thermite.kit.fit import fit_problems
+from thermite.schema.contract import Budget, Contract, Project
+from thermite.schema.contract_rules import bound_problems
 from thermite.schema.document import Document
 from thermite.schema.document import Path as Place
 from thermite.schema.expectation import Expectation, Instead, KnownContract
-from thermite.schema.kit import Problem
+from thermite.schema.kit import Kit, Problem, TimeMetric
 
 CANDIDATES: Final = "candidates"
 BASE: Final = "base"
+CONTRACT: Final = "contract.toml"
 MOST_BYTES: Final = 64 << 10
 """Longest expect.toml or contract.toml beside the candidates; ours have 200 bytes."""
 
 _T = TypeVar("_T")
+
+
+class Known(NamedTuple):
+    """What `candidates/` says; a file with problems is missing here, and never an empty one.
+
+    names: of all candidates but `base`; expectations: by name; contract: None when it can't
+    be read; problems: everything that keeps `kit test` from trying them.
+    """
+
+    names: list[str]
+    expectations: dict[str, Expectation]
+    contract: KnownContract | None
+    problems: list[str]
+
+
+def read_known(kit: Kit, folder: Path) -> Known:
+    """Return what a kit's `candidates/` says, with all that is wrong with it at once."""
+    names = known_names(folder)
+    problems: list[str] = []
+    expectations: dict[str, Expectation] = {}
+    if (folder / CANDIDATES).exists() and not (folder / CANDIDATES / BASE).is_dir():
+        problems.append(f"{CANDIDATES}/{BASE} is missing: it is the champion of the others")
+    for name in names:
+        place = f"{CANDIDATES}/{name}/expect.toml"
+        read = _expected(folder / place, set(names) - {name})
+        if isinstance(read, Expectation):
+            expectations[name] = read
+        else:
+            problems += [f"{place}: {one}" for one in read]
+    problems += _circles(expectations)
+    contract, wrong = _judged_on(kit, folder)
+    if names or (folder / CANDIDATES / CONTRACT).exists():
+        problems += wrong
+    return Known(names, expectations, contract, problems)
+
+
+def filled_in(kit: Kit, known: KnownContract) -> dict[str, Any]:
+    """Return the fields of the candidates' contract, defaults filled in from the kit.
+
+    Without an objective, and with more or fewer metrics than one, there is none.
+    """
+    fields: dict[str, Any] = msgspec.to_builtins(known)
+    fields["cells"] = known.cells or [c for c in kit.cells if c not in known.held_out_cells]
+    if known.objective is None and len(kit.metrics) == 1:
+        name, metric = next(iter(kit.metrics.items()))
+        direction = "min" if isinstance(metric, TimeMetric) else "max"
+        fields["objective"] = {"primary": {"metric": name, "direction": direction}}
+    return fields
+
+
+def local_problems(kit: Kit, fields: Mapping[str, Any]) -> list[str]:
+    """Return what keeps a kit from judging one candidate here on such fields of a contract."""
+    contract = msgspec.convert(
+        {
+            "schema_version": 1,
+            "name": kit.name,
+            "campaign": "hill_climb",
+            "task": "judge here and now",
+            "project": msgspec.to_builtins(Project(repo="local", commit="0" * 40)),
+            **fields,
+        },
+        Contract,
+    )
+    one = msgspec.structs.replace(contract, budget=Budget(attempts=1))
+    return fit_problems(kit, one, kit.target)
 
 
 def known_names(kit: Path) -> list[str]:
@@ -41,7 +112,7 @@ def read_expectation(raw: bytes, names: set[str]) -> Expectation | list[Problem]
 
 def read_known_contract(raw: bytes) -> KnownContract | list[Problem]:
     """Return what the candidates are judged on, or all problems of that file."""
-    return _read(raw, KnownContract, lambda _: iter(()))
+    return _read(raw, KnownContract, bound_problems)
 
 
 def case_here(expectation: Expectation, applied: set[str]) -> Expectation | Instead | None:
@@ -50,9 +121,75 @@ def case_here(expectation: Expectation, applied: set[str]) -> Expectation | Inst
     return next((case for case in cases if set(case.needs) <= applied), None)
 
 
+def _expected(path: Path, names: set[str]) -> Expectation | list[Problem]:
+    if not path.is_file():
+        return [Problem(place="", text="missing: say what is expected of the candidate")]
+    return read_expectation(_start(path), names)
+
+
+def _circles(expectations: Mapping[str, Expectation]) -> Iterator[str]:
+    """Yield candidates whose champion's champion, and so on, is never `base`."""
+    for name in expectations:
+        seen: list[str] = []
+        here = name
+        while here in expectations and here not in seen:
+            seen.append(here)
+            here = expectations[here].against
+        if here in seen:
+            round_trip = " -> ".join([*seen, here])
+            yield f"{CANDIDATES}/{name}/expect.toml: against: never comes to {BASE}: {round_trip}"
+
+
+def _judged_on(kit: Kit, folder: Path) -> tuple[KnownContract | None, list[str]]:
+    """Return contract.toml, and its problems with those of the part that can be read."""
+    place = f"{CANDIDATES}/{CONTRACT}"
+    path = folder / place
+    raw = _start(path) if path.is_file() else b""
+    read = read_known_contract(raw)
+    whole = isinstance(read, KnownContract)
+    said = [] if isinstance(read, KnownContract) else [str(one) for one in read]
+    rest = read if isinstance(read, KnownContract) else _readable(raw)
+    if rest is not None:
+        said += _unfit(kit, rest, named=whole)
+    contract = read if isinstance(read, KnownContract) else None
+    return contract, [f"{place}: {text}" for text in said]
+
+
+def _unfit(kit: Kit, known: KnownContract, *, named: bool) -> Iterator[str]:
+    fields = filled_in(kit, known)
+    if fields["objective"] is None and named:
+        yield f"the kit has {len(kit.metrics)} metrics: name the objective"
+    elif not fields["cells"]:
+        yield "no cell is left to measure: name one in cells"
+    yield from local_problems(kit, fields)
+
+
+def _readable(raw: bytes) -> KnownContract | None:
+    """Return the fields that can be read of a contract with problems; None without its cells."""
+    try:
+        whole = tomllib.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return None
+    fields: dict[str, Any] = {}
+    for field in msgspec.structs.fields(KnownContract):
+        if field.name in whole:
+            apart = Document(null_is_absent=False)
+            fields[field.name] = apart.read(field.type, whole[field.name])
+            if apart.problems:
+                del fields[field.name]
+    lists = {"cells", "held_out_cells"} & set(whole)
+    return KnownContract(**fields) if lists <= set(fields) else None
+
+
+def _start(path: Path) -> bytes:
+    """Return a file's bytes, or one more than are ever read."""
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
 def _read(raw: bytes, kind: type[_T], rule: Any) -> _T | list[Problem]:  # noqa: ANN401
     if len(raw) > MOST_BYTES:
-        said = f"{len(raw)} bytes, and at most {MOST_BYTES} are read"
+        said = f"has more than {MOST_BYTES} bytes, and no more are read"
         return [Problem(place="", text=said)]
     try:
         whole = tomllib.loads(raw.decode("utf-8"))

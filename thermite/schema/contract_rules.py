@@ -41,7 +41,7 @@ def whole_problems(whole: Mapping[str, Any], *, completed: bool) -> Found:
     yield from _project_problems(whole, completed=completed)
     yield from _kind_problems(whole, completed=completed)
     yield from cell_problems(whole)
-    yield from _bound_problems(whole)
+    yield from bound_problems(whole)
     yield from _goal_problems(whole)
     yield from server_problems(whole.get("mcp_servers"), ("mcp_servers",))
 
@@ -145,7 +145,8 @@ def _guard_problems(guards: object, cells: list[str], primary: object) -> Found:
                 yield ("guards", at, "cells", cell_at), said
 
 
-def _bound_problems(whole: Mapping[str, Any]) -> Found:
+def bound_problems(whole: Mapping[str, Any]) -> Found:
+    """Yield bounds that leave nothing between them, and hard constraints without one."""
     for at, one in _objects(whole.get("hard_constraints")):
         low, high = one.get("min"), one.get("max")
         if low is None and high is None:

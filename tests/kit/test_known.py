@@ -1,0 +1,149 @@
+"""What is wrong with a kit's `candidates/` is named at once, and nothing else is made of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from thermite.kit.doubts import doubts
+from thermite.kit.known import MOST_BYTES, read_known
+from thermite.kit.manifest import load_kit
+
+ROOT = Path(__file__).parents[2]
+LISTS = 'cells = ["small"]\nheld_out_cells = ["held"]\n'
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    folder = tmp_path / "kit"
+    shutil.copytree(ROOT / "examples/kit-c", folder)
+    return folder
+
+
+def problems(folder: Path) -> list[str]:
+    return read_known(load_kit(folder), folder).problems
+
+
+@pytest.mark.parametrize(
+    ("contract", "said"),
+    [
+        pytest.param(
+            'cells = ["rna"]',
+            ["cells names cell rna, which the kit does not have"],
+            id="unknown cell",
+        ),
+        pytest.param(
+            'held_out_cells = ["rna"]',
+            ["held_out_cells names cell rna, which the kit does not have"],
+            id="unknown held-out cell",
+        ),
+        pytest.param(
+            'cells = ["small", "held"]\nheld_out_cells = ["held"]',
+            ["held_out_cells names cell held, which cells names too"],
+            id="visible and held out",
+        ),
+        pytest.param(
+            LISTS
+            + '[objective]\nprimary = {metric = "numbers_per_s"}\nweights = {small = 1, rna = 1}',
+            ["objective.weights names cell rna, which is not in cells"],
+            id="weight of an unknown cell",
+        ),
+        pytest.param(
+            'cells = ["small", "held", "large"]\nhedl_out_cells = []',
+            ["hedl_out_cells: unknown field: did you mean held_out_cells?"],
+            id="unknown field",
+        ),
+        pytest.param(
+            LISTS + '[[guards]]\nmetric = "time"\nallowed_loss = -1',
+            ["guards[0].allowed_loss: needs a number of at least 0 and below 1, and is -1"],
+            id="negative loss",
+        ),
+        pytest.param(
+            LISTS + '[[guards]]\nmetric = "beauty"',
+            ["a guard names metric beauty, which the kit does not have"],
+            id="unknown metric",
+        ),
+        pytest.param(
+            'held_out_cells = ["small", "large", "held"]',
+            ["no cell is left to measure: name one in cells"],
+            id="all held out",
+        ),
+        pytest.param(
+            LISTS + "[judging]\nmin_blocks = 9\nmax_blocks = 8",
+            ["judging.min_blocks: judging.min_blocks is 9, and judging.max_blocks is 8"],
+            id="bounds crossed",
+        ),
+        pytest.param(
+            'cells = ["rna"]\nfoo = 1',
+            [
+                "foo: unknown field: take it out",
+                "cells names cell rna, which the kit does not have",
+            ],
+            id="both kinds at once",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_candidates_contract_is_named(
+    kit: Path, contract: str, said: list[str]
+) -> None:
+    (kit / "candidates/contract.toml").write_text(contract)
+    assert problems(kit) == [f"candidates/contract.toml: {text}" for text in said]
+
+
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        pytest.param('verdict = "invalid"', "verdict: needs a list, at least one", id="type"),
+        pytest.param('verdict = ["invalidd"]', "verdict[0]: needs promoted", id="verdict"),
+        pytest.param('verdict = ["invalid"]\nwhy = 1', "why: unknown field", id="field"),
+        pytest.param('verdict = ["invalid"]\nagainst = "x"', "against: x is no other", id="who"),
+        pytest.param("verdict = ", "is not valid TOML", id="TOML"),
+        pytest.param("#" * (MOST_BYTES + 1), "has more than 65536 bytes", id="endless"),
+        pytest.param(None, "missing: say what is expected", id="none"),
+    ],
+)
+def test_what_is_wrong_with_an_expectation_is_named(
+    kit: Path, expect: str | None, said: str
+) -> None:
+    path = kit / "candidates/digits/expect.toml"
+    path.unlink() if expect is None else path.write_text(expect)
+    (one,) = problems(kit)
+    assert one.startswith(f"candidates/digits/expect.toml: {said}")
+
+
+def test_candidates_that_are_each_other_s_champion_are_named(kit: Path) -> None:
+    for name, against in (("digits", "wrong-tail"), ("wrong-tail", "digits")):
+        text = f'verdict = ["invalid"]\nagainst = "{against}"\n'
+        (kit / "candidates" / name / "expect.toml").write_text(text)
+    place = "candidates/{}/expect.toml: against: never comes to base: {}"
+    assert problems(kit) == [
+        place.format("digits", "digits -> wrong-tail -> digits"),
+        place.format("wrong-tail", "wrong-tail -> digits -> wrong-tail"),
+    ]
+
+
+def test_a_missing_base_and_all_else_come_at_once(kit: Path) -> None:
+    shutil.rmtree(kit / "candidates/base")
+    (kit / "candidates/contract.toml").write_text("foo = 1")
+    (kit / "candidates/digits/expect.toml").unlink()
+    assert [one.partition(":")[0] for one in problems(kit)] == [
+        "candidates/base is missing",
+        "candidates/digits/expect.toml",
+        "candidates/contract.toml",
+    ]
+
+
+def test_several_metrics_need_an_objective_only_where_candidates_are(kit: Path) -> None:
+    manifest = json.loads((kit / "kit.json").read_text())
+    manifest["metrics"]["time"] = {"unit": "s", "from": "time"}
+    (kit / "kit.json").write_text(json.dumps(manifest))
+    assert problems(kit) == ["candidates/contract.toml: the kit has 2 metrics: name the objective"]
+    shutil.rmtree(kit / "candidates")
+    assert problems(kit) == []
+
+
+def test_of_a_file_with_problems_nothing_is_doubted(kit: Path) -> None:
+    (kit / "candidates/contract.toml").write_text(LISTS + "foo = 1")
+    (kit / "candidates/digits/expect.toml").write_text('verdict = ["promotd"]')
+    assert doubts(load_kit(kit), kit) == []
