@@ -15,9 +15,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.leased import lease_uids
+
 # Whatever can reach a kill(-1) asks for level users by name, inside a pid namespace of its
 # own (tests/namespaced.py); every other test, and every process it starts, gets level none.
 os.environ.setdefault("THERMITE_ISOLATION", "none")
+lease_uids()
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)

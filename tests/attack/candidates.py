@@ -46,7 +46,9 @@ BOMB = "import os\nwhile 1:\n try: os.fork()\n except OSError: pass"
 COMETS = """
 import os, time
 for _ in range(8):
-    if os.fork() == 0:
+    try: pid = os.fork()
+    except OSError: break  # the first ones may have come to the limit already
+    if pid == 0:
         while 1:
             try: pid = os.fork()
             except OSError: continue

@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.attack.candidates import ATTACKS, Attack
+from tests.leased import lease_uids
 from tests.namespaced import Namespace, possible
 from tests.spawner.conftest import Runner, live
 from thermite.rig.stages import Stages
@@ -31,7 +32,8 @@ def wrong(attack: Attack, result: StageResult) -> str | None:
     proof = result.isolation.proof
     left = live(result.isolation.uid)
     if proof is None or proof.survivors or left:
-        return f"{attack.name}: {left} processes survived"
+        counted = "no proof" if proof is None else f"{proof.survivors} by its own proof"
+        return f"{attack.name}: {left} processes survived, {counted}"
     if result.killed != attack.killed:
         return f"{attack.name}: ended by {result.killed}, and {attack.killed} was to be"
     return None
@@ -64,6 +66,7 @@ def main(argv: list[str]) -> int:
     if not possible():
         say("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
         return 1
+    lease_uids()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
         place = Path(name)
