@@ -13,7 +13,7 @@ demo: $(READY)
 	@$(VENV)/bin/thermite demo $(DIR)
 
 test: $(READY)
-	@$(RUN) -m pytest -n 3 --dist loadfile
+	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(VENV)/bin/ruff check --quiet
