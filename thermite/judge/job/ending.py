@@ -83,7 +83,9 @@ def _decided(tape: Tape, p: RuleParameters) -> Ending | None:
     decision = tape.last_decision
     if decision is None or decision.result is None:
         return None
-    said = [words.decision_reason(decision.result, decision, p)]
+    blocks = tape.counted(decision.stage)
+    k = 1 if tape.started is None else tape.started.k
+    said = [words.decision_reason(decision.result, decision, p, blocks, k)]
     if decision.action == "hold":
         return Ending(kind="promoted", reasons=said, decision=decision, hold=decision.result)
     return Ending(kind=_kind(decision.result), reasons=said, decision=decision)

@@ -211,12 +211,13 @@ def decide_re_anchor(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> Ruli
 
 def _guards(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]:
     return [
-        _weigh(guard.name, [_guard_value(block, guard) for block in blocks], guard.allowed_loss)
+        _weigh(guard.name, [guard_d(block, guard) for block in blocks], guard.allowed_loss)
         for guard in p.guards
     ]
 
 
-def _guard_value(block: MeasuredBlock, guard: GuardRule) -> float:
+def guard_d(block: MeasuredBlock, guard: GuardRule) -> float:
+    """Return the plain mean of a guard's log-ratios over its cells, positive when better."""
     values = [signed(block, guard.metric, guard.direction, cell) for cell in guard.cells]
     return math.fsum(values) / len(values)
 

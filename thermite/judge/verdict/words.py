@@ -5,12 +5,15 @@ Source: the design page on judging, 2.3, 3.2, 3.5 and 3.9.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from thermite.judge.verdict.evidence import trimmed_mean
+from thermite.judge.verdict.params import ln_confirm_evidence
+from thermite.judge.verdict.rule import HELD_OUT, guard_d, stage_d
 from thermite.schema.contract import Contract
 from thermite.schema.event import Decision, GoalChecked, Interval
-from thermite.schema.rule import RuleParameters
+from thermite.schema.rule import GuardRule, MeasuredBlock, RuleParameters
 from thermite.schema.stage import IsolationRecord
 
 PLACEMENT_LUCK: Final = "within code-placement luck"
@@ -32,33 +35,96 @@ def claim(decision: Decision) -> tuple[float, Interval]:
     return math.expm1(decision.T), (_fraction(decision.lcb), _fraction(decision.ucb))
 
 
-def decision_reason(result: str, decision: Decision, p: RuleParameters) -> str:
+def decision_reason(
+    result: str,
+    decision: Decision,
+    p: RuleParameters,
+    blocks: Sequence[MeasuredBlock] = (),
+    k: int = 1,
+) -> str:
     """Return why a stage ended as it did, with what was measured.
+
+    Of held-out cells only that they lost is told, never how much.
 
     Args:
         result: the verdict that the decision leads to, or the reason of a hold.
+        blocks: those that the decision rests on, for the figures of single guards.
+        k: the attempt's index, which sets the evidence that confirm asks for.
     """
-    return (
-        f"{_found(result, decision, p)}:"
-        f" {percent(math.expm1(decision.T))} measured in {decision.n} blocks"
-    )
+    whole = percent(math.expm1(decision.T))
+    measured = f"measured in {decision.n} blocks"
+    failed = _failed_conditions(result, decision, p, blocks, k)
+    if failed:
+        return f"{'; '.join(failed)}, {measured} ({whole} over all cells)"
+    if result in {"not_better", "not_confirmed"}:
+        weak = result == "not_confirmed" and _reaches(decision, p)
+        why = ", too little evidence" if weak else ""
+        return f"{_found(result, p)}: {whole}{_spread(decision, p, blocks)} {measured}{why}"
+    return f"{_found(result, p)}: {whole} {measured}"
 
 
-def _found(result: str, decision: Decision, p: RuleParameters) -> str:
+def _found(result: str, p: RuleParameters) -> str:
     match result:
         case "promoted" | "regressed":
             return "better" if result == "promoted" else "worse"
         case "not_confirmed":
             return f"a gain of {percent(p.min_effect)} was not confirmed"
-        case "overfit":
-            allowed = percent(p.judging.held_out_allowed_loss)
-            return f"the held-out cells lost more than {allowed}"
-        case "guard_failed":
-            return "; ".join(_lost(decision, p))
         case "carry_over" | "suspect_gain":
             return f"held for {result}"
         case _:
             return f"no gain of {percent(p.min_effect)} was shown"
+
+
+def _failed_conditions(
+    result: str,
+    decision: Decision,
+    p: RuleParameters,
+    blocks: Sequence[MeasuredBlock],
+    k: int,
+) -> list[str]:
+    """Return the guards, and the held-out cells, that a stage ended for; none for its gain."""
+    shown = -math.log(p.judging.guard_alpha)
+    held_out = percent(p.judging.held_out_allowed_loss)
+    if result == "overfit":
+        return [f"the held-out cells lost more than {held_out}"]
+    if result == "guard_failed":
+        lost = [g for g in p.guards if decision.guards.get(f"{g.name}, lost", -math.inf) >= shown]
+        return [f"{g.name} lost more than {percent(g.allowed_loss)}{_own(g, blocks)}" for g in lost]
+    shows = _reaches(decision, p) and decision.lnE >= ln_confirm_evidence(p.judging, k)
+    if result != "not_confirmed" or not shows:
+        return []
+    said = "was not shown to lose less than"
+    open_ = [
+        f"{g.name} {said} {percent(g.allowed_loss)}{_own(g, blocks)}"
+        for g in p.guards
+        if decision.guards.get(g.name, math.inf) < shown
+    ]
+    if decision.guards.get(HELD_OUT, math.inf) < shown:
+        open_.append(f"the mean of the held-out cells {said} {held_out}")
+    return [f"{_found(result, p)}: {open_[0]}", *open_[1:]] if open_ else []
+
+
+def _reaches(decision: Decision, p: RuleParameters) -> bool:
+    least = math.log1p(p.min_effect)
+    return least <= decision.T
+
+
+def _own(guard: GuardRule, blocks: Sequence[MeasuredBlock]) -> str:
+    """Return a guard's own change, not the whole gain."""
+    if not blocks:
+        return ""
+    return f": {percent(math.expm1(trimmed_mean([guard_d(block, guard) for block in blocks])))}"
+
+
+def _spread(decision: Decision, p: RuleParameters, blocks: Sequence[MeasuredBlock]) -> str:
+    """Return the interval; of blocks too few for one, the least and the most of them."""
+    if (decision.lcb, decision.ucb) != (None, None):
+        low, high = _fraction(decision.lcb), _fraction(decision.ucb)
+        return f" [{_or_dash(low)}, {_or_dash(high)}]"
+    if not blocks:
+        return ""
+    ds = [stage_d(decision.stage, block, p) for block in blocks]
+    return f" ({percent(math.expm1(min(ds)))} to {percent(math.expm1(max(ds)))})"
 
 
 def marks(p: RuleParameters, interval: Interval) -> list[str]:
@@ -116,15 +182,6 @@ def unmet_goals(contract: Contract, checked: Iterable[GoalChecked]) -> list[str]
         for goal in contract.goals
         for which in _PASS
         if (goal.id, which) in found
-    ]
-
-
-def _lost(decision: Decision, p: RuleParameters) -> list[str]:
-    shown = -math.log(p.judging.guard_alpha)
-    return [
-        f"{guard.name} lost more than {percent(guard.allowed_loss)}"
-        for guard in p.guards
-        if decision.guards.get(f"{guard.name}, lost", -math.inf) >= shown
     ]
 
 

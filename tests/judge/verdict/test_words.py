@@ -1,0 +1,108 @@
+"""Reasons of a decision name the condition that failed, with its own figure."""
+
+import math
+
+import msgspec
+import pytest
+
+from tests.judge.verdict.test_rule import ACCURACY, cell_guard, parameters
+from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen
+from thermite.judge.verdict.words import decision_reason
+from thermite.schema.contract import Judging
+from thermite.schema.event import Decision
+from thermite.schema.rule import MeasuredBlock, RuleParameters
+from thermite.schema.verdict import JudgeStage
+
+
+def reason_of(ruling: Ruling, p: RuleParameters, seen: list[MeasuredBlock]) -> str:
+    stage: JudgeStage = seen[0].stage
+    decision = Decision(
+        attempt=1,
+        tries=1,
+        stage=stage,
+        n=ruling.n,
+        lnE=ruling.ln_e,
+        lnE_futility=ruling.ln_e_futility,
+        T=ruling.t,
+        se=ruling.se,
+        lcb=ruling.lcb,
+        ucb=ruling.ucb,
+        guards=ruling.guards,
+        rule="signflip-1",
+        action=ruling.action,
+        result=ruling.result,
+    )
+    return decision_reason(str(ruling.result), decision, p, seen, 1)
+
+
+def made(stage: JudgeStage, n: int, **effects: float) -> list[MeasuredBlock]:
+    return [
+        MeasuredBlock(
+            stage=stage,
+            block=at,
+            ln_ratio={
+                "speed": {c: math.log1p(d) for c, d in effects.items() if c != "accuracy"},
+                "accuracy": {"a": math.log1p(effects.get("accuracy", 0.0))},
+            },
+            champion_first=dict.fromkeys(effects, bool(at % 2)),
+        )
+        for at in range(n)
+    ]
+
+
+def test_a_cell_that_pays_is_named_with_its_own_loss() -> None:
+    p = parameters(guards=[cell_guard("a"), cell_guard("b")])
+    seen = made("screen", 5, a=0.8, b=-0.1)
+    assert reason_of(decide_screen(seen, p), p, seen) == (
+        "speed in b lost more than 3 %: -10 %, measured in 5 blocks (27.28 % over all cells)"
+    )
+
+
+def test_a_guard_that_is_not_shown_to_hold_is_named() -> None:
+    p = parameters(guards=[ACCURACY], judging=Judging(confirm_max_blocks=12))
+    seen = made("confirm", 12, a=0.2, b=0.2, accuracy=-0.01)
+    assert reason_of(decide_confirm([], seen, p, 1), p, seen) == (
+        "a gain of 3 % was not confirmed: guard 1: accuracy was not shown to lose less than 1 %:"
+        " -1 %, measured in 12 blocks (20 % over all cells)"
+    )
+
+
+def test_of_held_out_cells_nothing_is_told_but_that_they_lost() -> None:
+    p = parameters(held_out=["h"])
+    seen = made("confirm", 10, a=0.5, b=0.5, h=-0.2)
+    assert reason_of(decide_confirm([], seen, p, 1), p, seen).startswith(
+        "the held-out cells lost more than 0.5 %, measured in 10 blocks ("
+    )
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        pytest.param(
+            (-0.01, 0.02),
+            "no gain of 3 % was shown: 1 % [-1 %, 2.02 %] measured in 5 blocks",
+            id="interval",
+        ),
+        pytest.param(
+            (None, None),
+            "no gain of 3 % was shown: 1 % (1 % to 1 %) measured in 5 blocks",
+            id="too few blocks for one",
+        ),
+    ],
+)
+def test_a_gain_that_was_not_shown_is_told_with_how_sure_it_is(
+    bounds: tuple[float | None, float | None], said: str
+) -> None:
+    p = parameters()
+    seen = made("screen", 5, a=0.01, b=0.01)
+    ruling = msgspec.structs.replace(decide_screen(seen, p), lcb=bounds[0], ucb=bounds[1])
+    assert reason_of(ruling, p, seen) == said
+
+
+def test_a_gain_without_enough_evidence_says_so() -> None:
+    p = parameters(judging=Judging(confirm_min_blocks=2, confirm_max_blocks=2))
+    seen = made("confirm", 2, a=0.2, b=0.2)
+    assert reason_of(decide_confirm([], seen, p, 1), p, seen) == (
+        "a gain of 3 % was not confirmed: 20 % (20 % to 20 %) measured in 2 blocks,"
+        " too little evidence"
+    )
