@@ -86,7 +86,10 @@ def test_wrong_usage_says_where_to_look(args: tuple[str, ...]) -> None:
         (("statsu",), "no such command 'statsu': did you mean status? see thermite --help"),
         (("kit", "chek"), "no such command 'chek': did you mean check? see thermite kit --help"),
         (("xyzzy",), "no such command 'xyzzy': see thermite --help"),
-        (("init",), "missing option '--example'. Choose from: matmul: see thermite init --help"),
+        (
+            ("init",),
+            "missing option '--example'. Choose from: matmul, matmul-goals: see thermite init --help",
+        ),
     ],
 )
 def test_what_was_mistyped_is_guessed_and_said_on_one_line(

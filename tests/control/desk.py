@@ -1,5 +1,6 @@
 """A rig's folder, a project, a kit and a contract, all real, and small."""
 
+import base64
 import json
 import os
 import subprocess
@@ -16,7 +17,9 @@ from thermite.command.keyring import Keyring, SigningKey
 from thermite.command.note import Checkpoint, sign_note
 from thermite.command.receipt import receipt_id, seal_receipt, seal_rig_card
 from thermite.command.verify import Command, open_command
-from thermite.schema.command import Outcome, Receipt, ReceiptCommand, RigCard, TrustedKey
+from thermite.ledger.chain import leaf
+from thermite.ledger.merkle import Tree
+from thermite.schema.command import Inclusion, Outcome, Receipt, ReceiptCommand, RigCard, TrustedKey
 
 LEDGER = "b2" * 16
 KIT: dict[str, Any] = {
@@ -131,13 +134,13 @@ class Rig:
         raw = seal_rig_card(card, self.key)
         (self.outbox / "rig.json").write_bytes(raw)
 
-    def note(self, size: int, root: bytes = b"r" * 32) -> str:
+    def note(self, size: int, root: bytes | None = None) -> str:
         return sign_note(
             Checkpoint(
                 rig=self.key.public.id,
                 ledger=LEDGER,
                 size=size,
-                root=root,
+                root=tree().root(size) if root is None else root,
                 head=b"h" * 32,
                 time="2026-03-01T12:00:00Z",
             ),
@@ -162,7 +165,7 @@ class Rig:
             "assignment": sha256[:32],
             "checkpoint": self.note(9),
             "inclusion": None,
-            "consistency": None,
+            "consistency": _goes_on(json.loads(payload).get("after"), 9),
             "at": "2026-03-01T12:00:01Z",
         }
         path = self.outbox / f"{sha256[:12]}.{outcome}.receipt.json"
@@ -171,6 +174,24 @@ class Rig:
         half.write_bytes(seal_receipt(receipt, self.key))
         half.rename(path)
         return path
+
+
+def tree() -> Tree:
+    """The tree over what a desk's ledger would hold."""
+    grown = Tree()
+    for number in range(32):
+        grown.append(leaf(b"event %d" % number))
+    return grown
+
+
+def _goes_on(after: dict[str, Any] | None, to: int) -> Inclusion | None:
+    """The proof that a checkpoint of `to` events goes on from the one that an order names."""
+    if after is None or after["size"] > to:
+        return None
+    hashes = tree().consistency(after["size"], to)
+    return Inclusion(
+        from_=after["size"], to=to, hashes=[base64.b64encode(one).decode() for one in hashes]
+    )
 
 
 def make_rig(folder: Path) -> Rig:
