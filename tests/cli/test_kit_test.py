@@ -1,6 +1,7 @@
 """`thermite kit test` as a user runs it, on the shipped kits."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,20 @@ def test_a_case_that_means_nothing_here_is_skipped_by_name(tmp_path: Path) -> No
     assert (code, told["candidates"][0]["skipped"]) == (0, "this rig lacks cuda-gpu")
 
 
+def test_long_names_keep_the_columns_and_the_wait_is_told(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    shutil.copytree(shipped("kits/demo-cpu"), kit)
+    long = "01-broken-in-a-way-that-has-a-long-name"
+    shutil.copytree(kit / "candidates/01-broken", kit / "candidates" / long)
+    done = thermite("kit", "test", str(kit), "--only", "01-broken", "--only", long)
+    rows = [row for row in done.stdout.splitlines() if row.startswith("ok")]
+    assert [row.index(" invalid ") for row in rows] == [len(f"ok    {long}")] * 2
+    assert done.stderr.splitlines()[:2] == [
+        "measuring base against itself, to see what rig and kit are good for",
+        "judging 01-broken",
+    ]
+
+
 def test_a_name_that_the_kit_lacks_is_not_found() -> None:
     done = thermite("kit", "test", str(shipped("kits/demo-cpu")), "--only", "nobody")
     assert done.returncode == 3
@@ -85,4 +100,5 @@ def test_a_cell_too_short_to_time_is_said_aloud(tmp_path: Path) -> None:
     (kit / "kit.json").write_text(json.dumps(manifest))
     _, told = tried(kit, "--only", "wrong-tail")
     assert isinstance(told["warnings"], list)
-    assert str(told["warnings"][0]).startswith("a cell is too short to time well: startup is ")
+    assert str(told["warnings"][0]).startswith("cell small is too short to time well: startup is ")
+    assert re.search(r" of base's run, of \d+\.\d ms, and 2 %", str(told["warnings"][0]))

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,6 +11,9 @@ from thermite.cli.output import Output, visible, with_output
 from thermite.harness.known_candidates import KnownCandidates, Trial, Tried
 from thermite.harness.local_job import local_judge
 from thermite.report.campaign import isolation_sentence, percent, short
+
+NARROWEST: Final = 16
+"""Characters of the column of names when all of them are short."""
 
 
 @click.command("test", epilog="Example: thermite kit test kits/smoke-cpu")
@@ -25,24 +29,26 @@ def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
         local_judge(Path(state) / "rig", folder, known.kit.name) as judge,
     ):
         trial = Trial(known, judge)
-        tried = trial.run(names, lambda name: output.progress(f"judging {name}"))
+        tried = trial.run(names, output.progress)
         isolation = isolation_sentence(judge.bench.book.state)
     for text in trial.warnings:
         output.warn(text)
     good = all(one.ok for one in tried)
     output.document({"ok": good, "isolation": isolation, "candidates": tried})
+    width = max([NARROWEST, *(len(visible(one.name)) for one in tried)])
     for one in tried:
-        output.result(line(one))
+        output.result(line(one, width))
     output.result(isolation)
     if not good:
         raise CommandEnds(Exit.FAILED)
 
 
-def line(one: Tried) -> str:
-    """Return one candidate as a line of the table."""
+def line(one: Tried, width: int = NARROWEST) -> str:
+    """Return one candidate as a line of the table; width: of the names, characters."""
     mark = "skip" if one.skipped else "ok  " if one.ok else "FAIL"
     found = one.verdict or "–"
     wanted = "" if one.ok else f"  expected {' or '.join(one.expected)}"
     why = visible(short([one.reason]))
-    head = f"{mark}  {one.name:<16} {found:<16} {percent(one.gain):>9} {one.seconds:7.1f} s"
+    name = f"{visible(one.name):<{width}}"
+    head = f"{mark}  {name} {found:<16} {percent(one.gain):>9} {one.seconds:7.1f} s"
     return f"{head}{wanted}  {why}"

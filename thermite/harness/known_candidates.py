@@ -29,6 +29,7 @@ from thermite.schema.contract import Contract, Judging
 from thermite.schema.event import IsolationProbe, RigSelftest
 from thermite.schema.expectation import Expectation, Instead
 from thermite.schema.ids import CommitId
+from thermite.schema.judging import RUN_S_OF, STARTUP_SHARE_OF
 from thermite.schema.protection import applied
 from thermite.schema.strict import Strict
 
@@ -95,12 +96,13 @@ class Trial:
 
     def run(self, names: Iterable[str], tell: Callable[[str], None]) -> list[Tried]:
         """Try candidates in turn; tell: hears what is about to happen."""
+        tell("measuring base against itself, to see what rig and kit are good for")
         self.judge.selftest(self._commits[BASE], self.contract)
         seen = self.judge.bench.book.state.selftest
         self.warnings = [] if seen is None else measuring_warnings(seen, self.contract.judging)
         tried = []
         for name in names:
-            tell(name)
+            tell(f"judging {name}")
             tried.append(self._try(name))
         return tried
 
@@ -148,13 +150,12 @@ def measuring_warnings(seen: RigSelftest, judging: Judging | None) -> list[str]:
     Source: the design page on judging, 3.5 and 3.7.
     """
     border = (judging or Judging()).startup_share_warn
-    share, sd = seen.figures["startup_share"], seen.figures["robust_sd"]
-    found = []
-    if share is not None and share > border:
-        found.append(
-            f"a cell is too short to time well: startup is {percent(share)} of base's run, and"
-            f" {percent(border)} are borne without a word: make the cell larger"
-        )
+    sd = seen.figures["robust_sd"]
+    found = [
+        _short_cell(name.removeprefix(STARTUP_SHARE_OF), share, seen, border)
+        for name, share in seen.figures.items()
+        if name.startswith(STARTUP_SHARE_OF) and share is not None and share > border
+    ]
     if seen.grade == "noisy":
         differs = "can't be told" if sd is None else f"differs from itself by {percent(sd)}"
         found.append(
@@ -162,6 +163,15 @@ def measuring_warnings(seen: RigSelftest, judging: Judging | None) -> list[str]:
             " noisy_rig: end other work on this machine"
         )
     return found
+
+
+def _short_cell(cell: str, share: float, seen: RigSelftest, border: float) -> str:
+    run_s = seen.figures.get(RUN_S_OF + cell)
+    lasts = "" if run_s is None else f", of {1000 * run_s:.1f} ms"
+    return (
+        f"cell {cell} is too short to time well: startup is {percent(share)} of base's run{lasts},"
+        f" and {percent(border)} are borne without a word: make the cell larger"
+    )
 
 
 def _offers(folder: Path, store: Path) -> dict[str, Proposal]:

@@ -4,7 +4,7 @@ Units are in the names; t_ns and the like are integers, what a check printed sta
 text, so that a decision can be recomputed to the last digit. Source: judging, 3.8.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,12 @@ from thermite.schema.verdict import Action, Arm, JudgeStage, VerdictKind
 
 Interval: TypeAlias = tuple[float | None, float | None]
 """Both ends as fractions; None: no bound was found."""
+
+
+STARTUP_SHARE_OF: Final = "startup_share of "
+"""Stands before a cell in the figures of a selftest: its share of start-up, where it is large."""
+RUN_S_OF: Final = "run_s of "
+"""Stands before such a cell too: the median of its runs, seconds."""
 
 
 class RigSelftest(Strict):

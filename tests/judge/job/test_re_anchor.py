@@ -71,6 +71,14 @@ def test_a_selftest_grades_the_rig_by_its_own_noise(
     assert len([ran for ran in made.rig.ran if ran.slot == "builder-0"]) == 1
 
 
+def test_a_selftest_names_each_cell_that_starting_up_is_much_of(tmp_path: Path) -> None:
+    made = desk(tmp_path, program(name="new", ms={"128": 4, "256": 400}))
+    figures = selftest(made.job(attempt=None), made.desk(), nonce="0" * 64).figures
+    named = {name: value for name, value in figures.items() if " of " in name}
+    assert list(named) == ["startup_share of small", "run_s of small"]
+    assert named["run_s of small"] == pytest.approx(0.004, rel=0.5)
+
+
 def test_disturbed_blocks_of_a_selftest_are_made_again(tmp_path: Path) -> None:
     made = desk(tmp_path, program(ms=40))
     made.rig.disturb = {5: {"steal_ticks": 1}, 9: {"steal_ticks": 1}}

@@ -25,6 +25,7 @@ from thermite.judge.verdict.params import rule_parameters
 from thermite.judge.verdict.rule import order_pairs, stage_d
 from thermite.schema.event import Check, RigSelftest, Run
 from thermite.schema.job import Job
+from thermite.schema.judging import RUN_S_OF, STARTUP_SHARE_OF
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import Arm
@@ -46,6 +47,7 @@ class _Seen(Strict):
     blocks: list[MeasuredBlock]
     dropped: int
     shares: dict[str, float]
+    run_s: dict[str, float]
 
 
 def selftest(job: Job, desk: Desk, *, nonce: str) -> RigSelftest:
@@ -108,7 +110,7 @@ def _blocks(job: Job, bench: Bench, p: RuleParameters) -> _Seen:
     seed = bytes.fromhex(job.order_seed)
     facts, probes = bench.warm_up("selftest", p.cells, p.judging.warmup_runs)
     _all_well(facts)
-    shares = startup_shares(facts, probes)
+    shares, run_s = startup_shares(facts, probes), _run_s(facts)
     blocks: list[MeasuredBlock] = []
     number = 0
     while len(blocks) < SHORT_BLOCKS and number < MOST_BLOCKS:
@@ -118,7 +120,7 @@ def _blocks(job: Job, bench: Bench, p: RuleParameters) -> _Seen:
         if not any(isinstance(fact, Run) and fact.flags for fact in facts):
             blocks.append(measured("selftest", number, paired(facts), p.metrics))
         number += 1
-    return _Seen(blocks=blocks, dropped=number - len(blocks), shares=shares)
+    return _Seen(blocks=blocks, dropped=number - len(blocks), shares=shares, run_s=run_s)
 
 
 def _all_well(facts: Sequence[Run | Check]) -> None:
@@ -136,4 +138,23 @@ def _figures(ds: Sequence[float], seen: _Seen, p: RuleParameters) -> dict[str, f
         "discard_share": seen.dropped / total,
         "startup_share": max(seen.shares.values(), default=None),
         "mean": math.fsum(ds) / len(ds) if ds else None,
+        **_of_short_cells(seen, p),
     }
+
+
+def _of_short_cells(seen: _Seen, p: RuleParameters) -> dict[str, float]:
+    """Return share of start-up and run time of each cell whose share is worth a word."""
+    found = {}
+    for cell, share in seen.shares.items():
+        if share > p.judging.startup_share_warn:
+            found[STARTUP_SHARE_OF + cell] = share
+            found[RUN_S_OF + cell] = seen.run_s[cell]
+    return found
+
+
+def _run_s(facts: Sequence[Run | Check]) -> dict[str, float]:
+    times: dict[str, list[int]] = {}
+    for fact in facts:
+        if isinstance(fact, Run) and fact.record is not None:
+            times.setdefault(fact.cell, []).append(fact.record.t_ns)
+    return {cell: median(ns) / 1e9 for cell, ns in times.items()}
