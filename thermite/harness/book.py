@@ -7,7 +7,8 @@ the file, and only a replay from the file is the truth.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ class Book:
         self.state = State()
         self.changed = threading.Condition(self.lock)
         self._closed = False
+        self._group: list[Event] | None = None
         for row in recorded(path):
             fold(self.state, row.seq, row.event)
 
@@ -57,13 +59,43 @@ class Book:
             if self._closed:
                 raise LedgerError("the ledger is unavailable since an append failed")
             events = self._fold(drafts)
+            if self._group is not None:
+                self._group += events
+                return [*range(self.state.seq - len(events) + 1, self.state.seq + 1)]
+            return self._commit(events)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit all that this thread appends inside as one transaction, at its end.
+
+        Nothing of it is durable before, and nobody else sees it: the lock is held. After an
+        error inside, nothing of it is in the ledger; if there was something, the book is closed.
+
+        Raises:
+            LedgerError: as `append`, at the end.
+        """
+        with self.lock:
+            if self._group is not None:
+                raise RuntimeError("one group at a time")
+            group = self._group = []
             try:
-                seqs = self.ledger.append(events)
-            except LedgerError:
-                self._closed = True
+                yield
+            except BaseException:
+                self._closed = self._closed or bool(group)
                 raise
-            self.changed.notify_all()
-            return seqs
+            finally:
+                self._group = None
+            if group:
+                self._commit(group)
+
+    def _commit(self, events: list[Event]) -> list[int]:
+        try:
+            seqs = self.ledger.append(events)
+        except LedgerError:
+            self._closed = True
+            raise
+        self.changed.notify_all()
+        return seqs
 
     def close(self) -> None:
         """Take no more events, and close the ledger with a last checkpoint."""

@@ -5,9 +5,11 @@ are made from the ledger by the outbox. Source: ledger and signing, 3.9, step 14
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,9 +19,9 @@ from thermite.command.envelope import digest, read_envelope
 from thermite.command.keyring import Keyring
 from thermite.command.payload import read_payload
 from thermite.command.verify import Command
-from thermite.errors import CommandError, InfrastructureError
+from thermite.errors import CommandError, InfrastructureError, LedgerError
 from thermite.harness import clock
-from thermite.harness.blobs import keep_blob
+from thermite.harness.blobs import Half, forget, keep_blob, keep_halves, write_half
 from thermite.harness.book import Book, Draft
 from thermite.harness.case import Case
 from thermite.harness.decide import Decision, Duplicate, decide
@@ -54,6 +56,47 @@ class Clerk:
         self._state, self._group = state, group
         self._blobs = state / "blobs"
         self._gate = Floodgate()
+        self._later: list[Callable[[], object]] | None = None
+        self._halves: list[Half] = []
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Commit what is decided inside as one transaction; files are moved after it.
+
+        Raises:
+            LedgerError: the ledger can't take it; every file stays.
+        """
+        later = self._later = []
+        try:
+            with self.book.together():
+                yield
+                self._keep_envelopes()
+        finally:
+            self._later = None
+            forget(self._halves)
+            self._halves.clear()
+        for act in later:
+            act()
+
+    def _keep(self, command: Command) -> None:
+        """Keep a command's envelope: at once, or with its group's before the commit."""
+        if self._later is None:
+            keep_blob(self._blobs, command.digest, command.raw)
+        elif (half := write_half(self._blobs, command.digest, command.raw)) is not None:
+            self._halves.append(half)
+
+    def _keep_envelopes(self) -> None:
+        try:
+            keep_halves(self._blobs, self._halves)
+        except OSError as error:
+            raise LedgerError(f"the orders can't be kept: {error.strerror}") from error
+
+    def _once_durable(self, act: Callable[[], object]) -> None:
+        """Do something when what was appended so far is committed."""
+        if self._later is None:
+            act()
+        else:
+            self._later.append(act)
 
     def keyring(self) -> Keyring:
         """Return the keys that the ledger trusts now."""
@@ -85,7 +128,7 @@ class Clerk:
             LedgerError: the ledger can't take it; the file stays.
         """
         try:
-            keep_blob(self._blobs, command.digest, command.raw)
+            self._keep(command)
         except OSError as error:
             raise InfrastructureError(f"the order can't be kept: {error.strerror}") from error
         with self.book.lock:
@@ -94,9 +137,9 @@ class Clerk:
                 return self.duplicate(case, again.seen)
             self.book.append(*drafts())
         if command.payload.type in CHANGES_TRUST:
-            self.publish_trust()
-        self._move(case, "done", command.digest)
-        self.outbox.end_wait(command.digest)
+            self._once_durable(self.publish_trust)
+        self._once_durable(partial(self._move, case, "done", command.digest))
+        self._once_durable(partial(self.outbox.end_wait, command.digest))
         return Decided(
             n=case.n,
             outcome="accepted",
@@ -107,13 +150,14 @@ class Clerk:
 
     def duplicate(self, case: Case, seen: Seen) -> Decided:
         """Answer a command that was accepted before with its first receipt."""
-        self._move(case, "done", seen.digest)
+        self._once_durable(partial(self._move, case, "done", seen.digest))
+        self._once_durable(partial(self.outbox.touch, seen.digest))
         return Decided(
             n=case.n,
             outcome="duplicate",
             code="duplicate",
             message=f"accepted before, as event {seen.seq}",
-            receipt=self.outbox.touch(seen.digest),
+            receipt=self.outbox.name_of(seen.digest, "accepted"),
         )
 
     def refuse(self, case: Case, error: CommandError, owed: Owed | None) -> Decided:
@@ -124,7 +168,6 @@ class Clerk:
         """
         message = short(str(error))
         seq = self._record(case, error.code, message, owed)
-        target = self._move(case, "refused", case.sha256 or "")
         reason = {
             "code": error.code,
             "message": message,
@@ -132,9 +175,9 @@ class Clerk:
             "sha256": case.sha256,
             "seq": seq,
         }
-        self.inbox.write_reason(target, reason)
+        self._once_durable(partial(self._set_aside, case, reason))
         if owed is not None:
-            self.outbox.end_wait(owed.digest)
+            self._once_durable(partial(self.outbox.end_wait, owed.digest))
             if seq is None:
                 self.outbox.refuse_unrecorded(owed.digest, owed.id, error.code, message)
         receipt = None if owed is None else self.outbox.name_of(owed.digest, "refused")
@@ -191,6 +234,10 @@ class Clerk:
             message=None if owed is None else message,
         )
         return self.book.append(Draft(event))[0]
+
+    def _set_aside(self, case: Case, reason: Mapping[str, object]) -> None:
+        target = self._move(case, "refused", case.sha256 or "")
+        self.inbox.write_reason(target, reason)
 
     def _move(self, case: Case, shelf: Literal["done", "refused"], digest_of: str) -> str:
         stamp = case.now.strftime("%Y%m%dT%H%M%S.%fZ")

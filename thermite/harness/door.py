@@ -11,8 +11,8 @@ import select
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -44,6 +44,8 @@ TICK_S: Final = 1.0
 """How often the door looks up when nobody knocks: for refusals that were held back."""
 SWEEP_S: Final = 3600.0
 """How often the inbox is rid of what nobody came for (our figure)."""
+MOST_TOGETHER: Final = 64
+"""Messages whose decisions are one commit: at most 16 offers are open, the rest are refusals."""
 UNAVAILABLE: Final = timedelta(seconds=30)
 """How long a file stays when the ledger takes nothing: until after a restart (our figure)."""
 
@@ -158,12 +160,29 @@ class Door:
             self._wake_end.recv(4096)
 
     def _hear(self) -> None:
+        """Take all that the supervisor has said by now: its offers share one commit."""
+        batch: list[Heard] = []
         try:
-            while self._is_peer_there and (heard := self._offers.hear()) is not None:
-                self._take(heard)
+            while len(batch) < MOST_TOGETHER and self._is_peer_there:
+                heard = self._offers.hear()
+                if heard is None:
+                    break
+                batch.append(heard)
         except PeerGoneError:
             self._is_peer_there = False
             sys.stderr.write("harness: the supervisor's end is closed; the harness goes on\n")
+        if batch:
+            self._take_together(batch)
+
+    def _take_together(self, batch: Sequence[Heard]) -> None:
+        try:
+            with self._clerk.together():
+                for heard in batch:
+                    self._take(heard)
+        except LedgerError:
+            for message, _ in batch:
+                self._say_unavailable(message.n, clock.now())
+            raise
 
     def _take(self, heard: Heard) -> None:
         message, raw = heard
@@ -173,11 +192,9 @@ class Door:
                     self._deciding.void()
                     self._offers.say(Hello(n=PRESENT))
             case Offer():
-                case = _case(message, len(raw or b""))
-                self._guarded(case, partial(self._deciding.consider, case, raw or b""))
+                self._deciding.consider(_case(message, len(raw or b"")), raw or b"")
             case Refuse():
-                case = _case(message, message.size)
-                self._guarded(case, partial(self._deciding.refused_there, case, message, raw))
+                self._deciding.refused_there(_case(message, message.size), message, raw)
             case Ready():
                 self._deciding.fetched(message)
 
@@ -186,9 +203,12 @@ class Door:
         try:
             act()
         except LedgerError:
-            until = clock.rfc3339(case.now + UNAVAILABLE)
-            self._offers.say(Wait(n=case.n, code="ledger_unavailable", until=until))
+            self._say_unavailable(case.n, case.now)
             raise
+
+    def _say_unavailable(self, n: int, now: datetime) -> None:
+        until = clock.rfc3339(now + UNAVAILABLE)
+        self._offers.say(Wait(n=n, code="ledger_unavailable", until=until))
 
     def _flush(self) -> None:
         """Write the receipts of what was decided, start its work, and tell the supervisor."""
