@@ -88,8 +88,10 @@ def test_wrong_usage_says_where_to_look(args: tuple[str, ...]) -> None:
         (("xyzzy",), "no such command 'xyzzy': see thermite --help"),
         (
             ("init",),
-            "missing option '--example'. Choose from: matmul, matmul-goals: see"
-            " thermite init --help",
+            (
+                "missing option '--example'. Choose from: matmul, matmul-goals: see"
+                " thermite init --help"
+            ),
         ),
     ],
 )
