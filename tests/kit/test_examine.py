@@ -79,7 +79,6 @@ def test_problems_of_the_manifest_come_before_files_are_looked_at(folder: Path) 
         pytest.param([("cells/held/work", 0)], ["metrics.flops_per_s.work: cell held has no usable (0) work"], id="D17-work-0"),
         pytest.param([("cells/held/work", "7")], ["metrics.flops_per_s.work: cell held has no usable ('7') work"], id="D17-work-text"),
         pytest.param([("cells/held/work", True)], ["metrics.flops_per_s.work: cell held has no usable (True) work"], id="D17-work-true"),
-        pytest.param([("check/command", ["a", "{kit:gone.py}"])], ["check.command: {kit:gone.py} is not in the kit"], id="check-is-not-there"),
     ],
 )  # fmt: skip
 def test_what_is_legal_and_hardly_meant_is_a_warning(
@@ -88,6 +87,11 @@ def test_what_is_legal_and_hardly_meant_is_a_warning(
     write(folder, *changes)
     found = examine(folder)
     assert (found.problems, found.warnings) == ([], said)
+
+
+def test_a_check_that_is_not_in_the_kit_is_a_problem(folder: Path) -> None:
+    write(folder, ("check/command", ["a", "{kit:gone.py}"]))
+    assert examine(folder).problems == ["check.command: {kit:gone.py} is not in the kit"]
 
 
 def test_G7_a_file_that_only_points_to_its_content_is_named(folder: Path) -> None:  # noqa: N802

@@ -45,6 +45,7 @@ def examine(folder: Path) -> Examined:
     problems = [
         *copy_problems(folder, "build.copy", found.build.copy),
         *copy_problems(folder, "run.copy", found.run.copy),
+        *check_problems(found, folder),
     ]
     return Examined(
         found,
@@ -95,6 +96,10 @@ def warnings(kit: Kit, folder: Path) -> Iterator[str]:
     yield from _placeholder_warnings(kit)
     yield from _metric_warnings(kit)
     yield from pointer_warnings(folder)
+
+
+def check_problems(kit: Kit, folder: Path) -> Iterator[str]:
+    """Yield what the check's command names in the kit and is not there: no run ever passes it."""
     for one in placeholders(kit.check.command):
         inside = one.name == "kit" and bool(one.below) and not leaves_its_folder(one.below)
         if inside and not (folder / one.below).exists():
