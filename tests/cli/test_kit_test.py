@@ -75,15 +75,16 @@ def test_a_case_that_means_nothing_here_is_skipped_by_name(tmp_path: Path) -> No
 def test_long_names_keep_the_columns_and_the_wait_is_told(tmp_path: Path) -> None:
     kit = tmp_path / "kit"
     shutil.copytree(shipped("kits/demo-cpu"), kit)
-    long = "01-broken-in-a-way-that-has-a-long-name"
-    shutil.copytree(kit / "candidates/01-broken", kit / "candidates" / long)
-    done = thermite("kit", "test", str(kit), "--only", "01-broken", "--only", long)
+    long = "08-comment-only-under-a-name-that-is-long"
+    shutil.copytree(kit / "candidates/08-comment-only", kit / "candidates" / long)
+    done = thermite("kit", "test", str(kit), "--only", "08-comment-only", "--only", long)
     rows = [row for row in done.stdout.splitlines() if row.startswith("ok")]
-    assert [row.index(" invalid ") for row in rows] == [len(f"ok    {long}")] * 2
+    assert [row.index(" not_better ") for row in rows] == [len(f"ok    {long}")] * 2
     assert done.stderr.splitlines()[:2] == [
         "measuring base against itself, to see what rig and kit are good for",
-        "judging 01-broken",
+        "judging 08-comment-only",
     ]
+    assert "base" not in thermite("kit", "test", str(kit), "--only", "01-broken").stderr
 
 
 def test_a_name_that_the_kit_lacks_is_not_found() -> None:
@@ -96,9 +97,16 @@ def test_a_cell_too_short_to_time_is_said_aloud(tmp_path: Path) -> None:
     kit = tmp_path / "kit"
     shutil.copytree(shipped("examples/kit-c"), kit)
     manifest = json.loads((kit / "kit.json").read_text())
-    manifest["cells"]["small"]["count"] = 3000
+    for cell in manifest["cells"].values():
+        cell["count"] = 3000
     (kit / "kit.json").write_text(json.dumps(manifest))
-    _, told = tried(kit, "--only", "wrong-tail")
+    same = kit / "candidates" / "same"
+    same.mkdir()
+    (same / "expect.toml").write_text('verdict = ["not_better"]\n')
+    (same / "files").mkdir()
+    text = (kit / "candidates/base/sort.c").read_text()
+    (same / "files" / "sort.c").write_text(f"{text}/* the same */\n")
+    _, told = tried(kit, "--only", "same")
     assert isinstance(told["warnings"], list)
     assert str(told["warnings"][0]).startswith("cell small is too short to time well: startup is ")
     assert re.search(r" of base's run, of \d+\.\d ms, and 2 %", str(told["warnings"][0]))
