@@ -35,7 +35,7 @@ def home() -> Iterator[Path]:
         yield Path(name)
 
 
-SLOW_ROOMS = ("crash", "walk", "spawner", "attack", "supervisor", "harness")
+SLOW_ROOMS = ("docs", "crash", "walk", "spawner", "attack", "supervisor", "harness")
 """Whose tests wait longest: a worker that began one of their files last would end alone."""
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from thermite.shipped import shipped
 
-pytestmark = pytest.mark.measures
-
 
 def thermite(*args: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "thermite", *args]

@@ -1,5 +1,6 @@
 """The how-to "Test a kit with known candidates", followed as a reader would."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,8 +12,6 @@ import pytest
 from thermite.kit.doubts import doubts
 from thermite.kit.examine import examine
 from thermite.schema.expectation import Expectation
-
-pytestmark = pytest.mark.measures
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/test-a-kit.md").read_text()
@@ -39,6 +38,14 @@ def typed(script: str, folder: Path) -> str:
     return done.stdout
 
 
+def smaller(manifest: Path) -> None:
+    """Make the cells smaller: what is followed here is the page, not the clock."""
+    kit = json.loads(manifest.read_text())
+    for cell in kit["cells"].values():
+        cell["count"] //= 4
+    manifest.write_text(json.dumps(kit))
+
+
 @pytest.mark.timeout(1500)  # three times a kit's selftest, on a machine that may be busy
 def test_the_page_can_be_followed_from_top_to_bottom(tmp_path: Path) -> None:
     tool = tmp_path / "tools" / "thermite"
@@ -48,7 +55,11 @@ def test_the_page_can_be_followed_from_top_to_bottom(tmp_path: Path) -> None:
     printed = ""
     for name, kind, text in BLOCK.findall(PAGE):
         if kind == "sh":
-            printed = typed(text, tmp_path)
+            made = "kit new" in text
+            for lines in text.splitlines(keepends=True) if made else [text]:
+                printed = typed(lines, tmp_path)
+                if "kit new" in lines:
+                    smaller(tmp_path / "sort-c" / "kit.json")
         elif kind == "text":
             shown = ".*".join(re.escape(piece.strip("\n")) for piece in text.split("..."))
             assert re.search(shown, printed, re.DOTALL), printed

@@ -16,8 +16,6 @@ from thermite.kit.manifest import load_kit
 from thermite.kit.placeholder import expand, params_json, params_text
 from thermite.schema.expectation import Expectation, KnownContract
 
-pytestmark = pytest.mark.measures
-
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/write-a-kit.md").read_text()
 FILE = re.compile(r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
