@@ -13,7 +13,8 @@ demo: $(READY)
 	@$(VENV)/bin/thermite demo $(DIR)
 
 test: $(READY)
-	@$(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	@$(RUN) -m pytest -m measures
+	@$(RUN) -m pytest -m "not measures" -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(VENV)/bin/ruff check --quiet

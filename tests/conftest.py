@@ -1,15 +1,13 @@
 """What all tests share: hypothesis' profile, the isolation of what they start, a home for rigs.
 
-`make test` runs three tests side by side, since most of them wait. One that is marked
-`measures` times real programs and needs the machine for itself: it waits for those beside it,
-and the next ones wait for it.
+`make test` first runs the tests that are marked `measures`, one after the other: they time
+real programs and need the machine for themselves. Most of the others wait, so three of them run
+side by side.
 """
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -41,26 +39,5 @@ SLOW_ROOMS = ("docs", "crash", "walk", "spawner", "attack", "supervisor", "harne
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what measures first, and then the slow rooms; within a file nothing changes places."""
-
-    def place(item: pytest.Item) -> int:
-        if item.get_closest_marker("measures") is not None:
-            return 0
-        return 1 if item.nodeid.split("/")[1] in SLOW_ROOMS else 2
-
-    items.sort(key=place)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return (yield)
-    # xdist's workers have their folders side by side in one.
-    folder = item.config._tmp_path_factory.getbasetemp().parent  # type: ignore[attr-defined]
-    alone = item.get_closest_marker("measures") is not None
-    with ExitStack() as held:
-        door, room = (held.enter_context((folder / n).open("w")) for n in ("door", "room"))
-        fcntl.flock(door, fcntl.LOCK_EX)  # whoever waits for the room lets nobody pass
-        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(door, fcntl.LOCK_UN)
-        return (yield)
+    """Put the slow rooms first; within a file nothing changes places."""
+    items.sort(key=lambda item: item.nodeid.split("/")[1] not in SLOW_ROOMS)
