@@ -16,8 +16,9 @@ from thermite.errors import InfrastructureError, LedgerError
 from thermite.judge.measure.block import Pair, measured, paired
 from thermite.judge.verdict import rule
 from thermite.judge.verdict.coin import commitment, draw_order
-from thermite.judge.verdict.params import alpha_k, ln_confirm_evidence
+from thermite.judge.verdict.params import alpha_k
 from thermite.schema import event as e
+from thermite.schema.contract_rules import confirm_evidence
 from thermite.schema.promotion import CountedBlocks, Summary, Tree
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import JudgeStage
@@ -124,7 +125,7 @@ class Evidence:
         fewest, level = judging.min_blocks, -math.log(judging.screen_alpha)
         if stage == "confirm":
             fewest = judging.confirm_min_blocks
-            level = ln_confirm_evidence(judging, self.start.k)
+            level = confirm_evidence(judging, self.start.k)
         _need(found.n >= fewest, f"{stage} has {found.n} blocks, and {fewest} are the fewest")
         _need(found.ln_e >= level - MARGIN, f"{stage}: lnE {found.ln_e} is below {level}")
         least = math.log1p(self.params.min_effect)

@@ -232,25 +232,28 @@ def confirm_evidence(judging: Judging, k: int) -> float:
 
 
 def fewest_blocks(log_evidence: float) -> int:
-    """Return how many blocks can reach a log-evidence when every one is a large gain.
-
-    Each of the seven factors of the mixture then doubles and the sign's grows by 1.98, so
-    E = (7 * 2^n + 1.98^n) / 8 (judging, 3.2 and 2.5).
-    """
+    """Return how many blocks can reach a log-evidence when every one is a large gain."""
     blocks = max(1, math.floor(log_evidence / math.log(2)))
-    while blocks * math.log(2) + math.log((7 + 0.99**blocks) / 8) < log_evidence - _SLACK:
+    while _largest_evidence(blocks) < log_evidence - _SLACK:
         blocks += 1
     return blocks
 
 
+def _largest_evidence(blocks: int) -> float:
+    """Return the log-evidence that so many blocks reach at most.
+
+    Each of the seven factors of the mixture doubles with a large gain and the sign's grows by
+    1.98, so E = (7 * 2^n + 1.98^n) / 8 (judging, 3.2 and 2.5).
+    """
+    return blocks * math.log(2) + math.log((7 + 0.99**blocks) / 8)
+
+
 def _most_attempts(judging: Judging) -> int:
     """Return how many attempts the cap of confirm leaves room for: in whole horizons."""
-    step = 0
-    while fewest_blocks(confirm_evidence(judging, step * judging.alpha_horizon + 1)) <= (
-        judging.confirm_max_blocks
-    ):
-        step += 1
-    return step * judging.alpha_horizon // (1 + judging.infra_retries)
+    before_halving = confirm_evidence(judging, 1) - math.log(2)
+    spare = _largest_evidence(judging.confirm_max_blocks) - before_halving + _SLACK
+    horizons = max(0, math.floor(spare / math.log(2)))
+    return horizons * judging.alpha_horizon // (1 + judging.infra_retries)
 
 
 def _object(value: object) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thermite.judge.verdict.evidence import (
-    largest_ln_evidence,
     ln_evidence,
     ln_evidence_below,
     lower_bound,
@@ -16,6 +15,7 @@ from thermite.judge.verdict.evidence import (
     trimmed_mean,
     upper_bound,
 )
+from thermite.schema.contract_rules import fewest_blocks
 
 GOLDEN = [0.03, -0.01, 0.05, 0.02, 0.04]
 RATIOS = st.lists(st.floats(min_value=-5.0, max_value=5.0), min_size=1, max_size=30)
@@ -64,8 +64,8 @@ def test_evidence_has_the_mean_one_when_signs_are_coins() -> None:
 
 
 @given(RATIOS)
-def test_blocks_never_show_more_than_their_limit(values: list[float]) -> None:
-    assert ln_evidence(values) <= largest_ln_evidence(len(values)) + 1e-9
+def test_blocks_never_show_more_than_a_contract_is_held_to(values: list[float]) -> None:
+    assert fewest_blocks(ln_evidence(values)) <= len(values)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ def test_blocks_never_show_more_than_their_limit(values: list[float]) -> None:
     [pytest.param(6, 50.0, id="screen"), pytest.param(10, 800.0, id="confirm up to k 200")],
 )
 def test_fewest_blocks_are_those_of_the_page(count: int, least: float) -> None:
-    assert largest_ln_evidence(count) >= math.log(least) > largest_ln_evidence(count - 1)
+    assert fewest_blocks(math.log(least)) == count
+    huge = [700.0]
+    assert ln_evidence(huge * count) >= math.log(least) > ln_evidence(huge * (count - 1))
 
 
 @given(RATIOS, st.floats(min_value=0.0, max_value=1.0))

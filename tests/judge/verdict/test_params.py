@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from thermite.judge.verdict.params import alpha_k, impossible_stages, rule_parameters
+from thermite.judge.verdict.params import alpha_k, rule_parameters
 from thermite.schema.contract import Contract, Judging
+from thermite.schema.contract_rules import evidence_problems
 from thermite.schema.kit import (
     BuildSection,
     CheckMetric,
@@ -130,6 +131,10 @@ def test_all_attempts_together_spend_at_most_the_campaigns_alpha() -> None:
     assert sum(alpha_k(Judging(), k) for k in range(1, 10_001)) <= 0.01
 
 
+def impossible_stages(judging: Judging, attempts: int) -> list[str]:
+    return [text for _, text in evidence_problems(judging, attempts)]
+
+
 def test_defaults_can_pass_for_thousands_of_attempts() -> None:
     assert impossible_stages(Judging(), 3100) == []
 
@@ -176,3 +181,5 @@ def test_absurd_numbers_end_in_words() -> None:
     (problem,) = impossible_stages(Judging(), 10**15)
     assert "needs at least 10000000000009 blocks" in problem
     assert impossible_stages(Judging(confirm_max_blocks=10**9), 10**9) == []
+    (problem,) = impossible_stages(Judging(confirm_max_blocks=10**9), 10**15)
+    assert problem.endswith(", or plan at most 99999999100 attempts")

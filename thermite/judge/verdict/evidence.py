@@ -56,12 +56,6 @@ def ln_evidence_below(values: Sequence[float], bound: float) -> float:
     return ln_evidence([bound - value for value in values])
 
 
-def largest_ln_evidence(blocks: int) -> float:
-    """Return the ln E that so many blocks reach at most: every factor at its limit."""
-    limits = [blocks * _LN2] * len(SCALES) + [blocks * math.log1p(SIGN_STAKE)]
-    return _WEIGHT + _ln_sum_exp(limits)
-
-
 def trimmed_mean(values: Sequence[float]) -> float:
     """Return the 20 % trimmed mean of at least one value."""
     dropped = len(values) // TRIMMED_PART

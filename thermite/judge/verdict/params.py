@@ -1,17 +1,14 @@
 """From a contract to the parameters of the rule, every default filled in.
 
-Also what makes a contract impossible: a stage that can't pass however good a candidate
-is. Source: the design page on judging, 3.2 and 3.3.
+Source: the design page on judging, 3.2 and 3.3.
 """
 
 import json
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
-from thermite.judge.verdict.evidence import largest_ln_evidence
 from thermite.schema.contract import (
     CPU_MIN_EFFECT,
     GPU_MIN_EFFECT,
@@ -27,19 +24,11 @@ from thermite.schema.goal_rules import GoalRules
 from thermite.schema.kit import CheckMetric, Kit, Metric, RateMetric
 from thermite.schema.rule import ConstraintRule, GuardRule, MetricRule, RuleParameters
 
-_LN2: Final = math.log(2.0)
-
 
 def alpha_k(judging: Judging, k: int) -> float:
     """Return the share of the campaign's alpha that attempt k may spend, k from 1."""
     tranche = (k - 1) // judging.alpha_horizon
     return judging.alpha_campaign * math.pow(2.0, -(tranche + 1)) / judging.alpha_horizon
-
-
-def ln_confirm_evidence(judging: Judging, k: int) -> float:
-    """Return the ln E that confirm asks of attempt k: ln(screen_alpha / alpha_k)."""
-    tranche = (k - 1) // judging.alpha_horizon
-    return _ln_before_halving(judging) + (tranche + 1) * _LN2
 
 
 def rule_parameters(
@@ -119,51 +108,6 @@ def goal_rules(contract: Contract, kit: Kit) -> GoalRules:
         },
         held_out=[cell for cell in dict.fromkeys(contract.held_out_cells) if cell in kit.cells],
     )
-
-
-def impossible_stages(judging: Judging, attempts: int) -> list[str]:
-    """Return why screen or confirm can never pass within so many attempts, empty when they can.
-
-    Args:
-        attempts: the budget's, from 1; each may take a fresh k once more.
-    """
-    problems = []
-    screen = _fewest_blocks(-math.log(judging.screen_alpha))
-    if judging.max_blocks < screen:
-        problems.append(
-            f"judging.max_blocks is {judging.max_blocks}, and a screen needs at least {screen}"
-            f" blocks to pass: set it to {screen}"
-        )
-    last = attempts * (1 + judging.infra_retries)
-    needed = _fewest_blocks(ln_confirm_evidence(judging, last))
-    if judging.confirm_max_blocks < needed:
-        most = _most_attempts(judging)
-        problems.append(
-            f"judging.confirm_max_blocks is {judging.confirm_max_blocks}, and attempt {last}"
-            f" needs at least {needed} blocks to be confirmed: set it to {needed}"
-            + (f", or plan at most {most} attempts" if most else "")
-        )
-    return problems
-
-
-def _ln_before_halving(judging: Judging) -> float:
-    # In logarithms, since 2^-(j+1) leaves the range of a float at absurd budgets.
-    spent = math.log(judging.alpha_campaign) - math.log(judging.alpha_horizon)
-    return math.log(judging.screen_alpha) - spent
-
-
-def _most_attempts(judging: Judging) -> int:
-    """Return the largest budget of attempts whose last one can still be confirmed."""
-    spare = largest_ln_evidence(judging.confirm_max_blocks) - _ln_before_halving(judging)
-    tranches = max(0, math.floor(spare / _LN2))
-    return tranches * judging.alpha_horizon // (1 + judging.infra_retries)
-
-
-def _fewest_blocks(ln_needed: float) -> int:
-    blocks = max(1, math.floor(ln_needed / _LN2))  # each block at most doubles E
-    while largest_ln_evidence(blocks) < ln_needed:
-        blocks += 1
-    return blocks
 
 
 def _any_objective(kit: Kit) -> Objective:

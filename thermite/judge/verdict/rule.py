@@ -14,8 +14,8 @@ import msgspec
 
 from thermite.judge.verdict import evidence
 from thermite.judge.verdict.order_effect import SIGNIFICANT, Pair, order_effect
-from thermite.judge.verdict.params import ln_confirm_evidence
 from thermite.schema.contract import Direction
+from thermite.schema.contract_rules import confirm_evidence
 from thermite.schema.rule import GuardRule, MeasuredBlock, RuleParameters
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import Action, JudgeStage
@@ -194,7 +194,7 @@ def decide_confirm(
         return series.ruling("stop", "overfit", all_guards)
     if _is_lost(guards, p):
         return series.ruling("stop", "guard_failed", all_guards)
-    shown = series.ln_e >= ln_confirm_evidence(judging, k) and series.t >= series.mu
+    shown = series.ln_e >= confirm_evidence(judging, k) and series.t >= series.mu
     if enough and shown and _all_kept(all_guards, p):
         hold = _hold(series.t, [*screen, *blocks], p)
         return series.ruling("hold" if hold else "pass", hold or "promoted", all_guards)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from thermite.judge.verdict.evidence import trimmed_mean
-from thermite.judge.verdict.params import ln_confirm_evidence
 from thermite.judge.verdict.rule import HELD_OUT, guard_d, stage_d
 from thermite.schema.contract import Contract
+from thermite.schema.contract_rules import confirm_evidence
 from thermite.schema.event import Decision, GoalChecked, Interval
 from thermite.schema.rule import GuardRule, MeasuredBlock, RuleParameters
 from thermite.schema.stage import IsolationRecord
@@ -90,7 +90,7 @@ def _failed_conditions(
     if result == "guard_failed":
         lost = [g for g in p.guards if decision.guards.get(f"{g.name}, lost", -math.inf) >= shown]
         return [f"{g.name} lost more than {percent(g.allowed_loss)}{_own(g, blocks)}" for g in lost]
-    shows = _reaches(decision, p) and decision.lnE >= ln_confirm_evidence(p.judging, k)
+    shows = _reaches(decision, p) and decision.lnE >= confirm_evidence(p.judging, k)
     if result != "not_confirmed" or not shows:
         return []
     said = "was not shown to lose less than"
