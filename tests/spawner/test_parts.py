@@ -112,9 +112,12 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(sorted(START)), JSON))
 def test_no_request_ends_in_anything_but_a_refusal(change: dict[str, object]) -> None:
     try:
-        read_request(json.dumps({**START, **change}).encode(), HARNESS)
+        request = read_request(json.dumps({**START, **change}).encode(), HARNESS)
     except RefusedError:
         return
+    told = {**START, **change}
+    assert (request.id, request.do) == (told["id"], told["do"])
+    assert request.fields.items() <= told.items()
 
 
 @pytest.mark.parametrize(
