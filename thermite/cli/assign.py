@@ -6,7 +6,15 @@ from typing import Any
 import click
 import msgspec
 
-from thermite.cli.control_side import FILE, end_with, signing_key, with_home, with_key
+from thermite.cli.control_side import (
+    FILE,
+    end_with,
+    rig_option,
+    signing_key,
+    timeout_option,
+    with_home,
+    with_key,
+)
 from thermite.cli.exits import Exit
 from thermite.cli.output import Output, with_output
 from thermite.control.assign import Prepared, prepare, send
@@ -23,7 +31,7 @@ from thermite.schema.command import Receipt
     epilog="Example: thermite assign contract.toml --kit ./kit --rig bench --wait",
 )
 @click.argument("contract", type=FILE)
-@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
+@rig_option
 @click.option("--kit", help="The judge's kit: a path, a git address, or a kept kit's name.")
 @click.option("--kit-source", help="Address, or control: the rig fetches the kit from there.")
 @click.option("--access", help="The rig's access to --kit-source; Settings must know the name.")
@@ -32,13 +40,7 @@ from thermite.schema.command import Receipt
 @click.option("--dry-run", is_flag=True, help="Complete and check everything, and send nothing.")
 @click.option("--save", is_flag=True, help="Write the full ids back into CONTRACT.")
 @click.option("--wait", is_flag=True, help="Return with the rig's receipt.")
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(min=0),
-    default=600.0,
-    show_default=True,
-    help="The longest that --wait waits.",
-)
+@timeout_option(600.0, "The longest that --wait waits.")
 @with_key
 @with_home
 @with_output

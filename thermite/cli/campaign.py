@@ -9,7 +9,14 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from thermite.cli.control_side import end_with, signing_key, with_home, with_key
+from thermite.cli.control_side import (
+    end_with,
+    rig_option,
+    signing_key,
+    timeout_option,
+    with_home,
+    with_key,
+)
 from thermite.cli.exits import Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
@@ -82,14 +89,8 @@ class Desk:
 def with_desk(act: Callable[..., None]) -> Callable[..., None]:
     """Give a command a desk, and the options that say which."""
 
-    @click.option("--rig", "rig", required=True, help="A rig that control knows.")
-    @click.option(
-        "--timeout-s",
-        type=click.FloatRange(min=0),
-        default=120.0,
-        show_default=True,
-        help="The longest wait for the answer.",
-    )
+    @rig_option
+    @timeout_option(120.0)
     @with_key
     @with_home
     @with_output
@@ -98,13 +99,13 @@ def with_desk(act: Callable[..., None]) -> Callable[..., None]:
         output: Output,
         *,
         home: ControlHome,
-        rig: str,
+        rig_name: str,
         key: Path | None,
         passphrase_file: Path | None,
         timeout_s: float,
         **own: object,
     ) -> None:
-        act(Desk(output, home, rig, key, passphrase_file, timeout_s), **own)
+        act(Desk(output, home, rig_name, key, passphrase_file, timeout_s), **own)
 
     return wrapped
 

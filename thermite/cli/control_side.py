@@ -55,6 +55,26 @@ def with_key(command: _Command) -> _Command:
     return option(with_passphrase(command))
 
 
+def rig_option(command: _Command) -> _Command:
+    """Give a command the option `--rig`, as the argument `rig_name`."""
+    return click.option("--rig", "rig_name", required=True, help="A rig that control knows.")(
+        command
+    )
+
+
+def timeout_option(
+    default: float, help_text: str = "The longest wait for the answer."
+) -> Callable[[_Command], _Command]:
+    """Return what gives a command the option `--timeout-s`; default: s."""
+    return click.option(
+        "--timeout-s",
+        type=click.FloatRange(min=0),
+        default=default,
+        show_default=True,
+        help=help_text,
+    )
+
+
 def signing_key(home: ControlHome, key: Path | None, passphrase_file: Path | None) -> SigningKey:
     """Return the key to sign with.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.control_side import FILE, signing_key, with_home, with_key
+from thermite.cli.control_side import FILE, rig_option, signing_key, with_home, with_key
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
@@ -102,7 +102,7 @@ def trust(  # noqa: PLR0913 - an option each
 )
 @click.argument("file", type=FILE)
 @click.option("--new-root", type=FILE, required=True, help="The key that becomes root.")
-@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
+@rig_option
 @click.option("--version", type=_VERSION, required=True, help="One above the rig's version.")
 @with_key
 @with_home
@@ -130,7 +130,7 @@ def rotate(
 @command.command("revoke", epilog="Example: thermite key revoke 3f9c… --rig bench --key root.key")
 @click.argument("key_id")
 @click.option("--since", help="Not trusted from this time on (RFC 3339, UTC); else from now on.")
-@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
+@rig_option
 @with_key
 @with_home
 @with_output

@@ -7,7 +7,15 @@ from typing import Any
 import click
 import msgspec
 
-from thermite.cli.control_side import FILE, end_with, signing_key, with_home, with_key
+from thermite.cli.control_side import (
+    FILE,
+    end_with,
+    rig_option,
+    signing_key,
+    timeout_option,
+    with_home,
+    with_key,
+)
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
@@ -83,14 +91,8 @@ def verify(output: Output, *, home: ControlHome, files: tuple[Path, ...], rig_na
 
 
 @command.command("checkpoint", epilog="Example: thermite receipts checkpoint --rig bench")
-@click.option("--rig", "rig_name", required=True, help="A rig that control knows.")
-@click.option(
-    "--timeout-s",
-    type=click.FloatRange(min=0),
-    default=120.0,
-    show_default=True,
-    help="The longest wait for the answer.",
-)
+@rig_option
+@timeout_option(120.0)
 @with_key
 @with_home
 @with_output
