@@ -1,11 +1,8 @@
 """What the door decides on commands that import nothing: ledger, inbox and outbox afterwards."""
 
-import array
 import base64
 import hashlib
 import json
-import os
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from thermite.command.note import open_note
 from thermite.command.receipt import open_rig_card, receipt_id
 from thermite.command.signing_key import SigningKey
 from thermite.command.strict_base64 import decode
-from thermite.errors import LedgerError, UsageError
+from thermite.errors import UsageError
 from thermite.harness.inbox import Shelf, import_path_problem
 from thermite.harness.outbox import witnessed
 from thermite.harness.refusals import MOST_A_MINUTE
@@ -29,7 +26,7 @@ from thermite.ledger.chain import leaf
 from thermite.ledger.merkle import root_of_inclusion
 from thermite.ledger.replay import recorded
 from thermite.schema.ids import Sha256
-from thermite.schema.offer import Decided, Offer, Refuse, Wait, encode, name_text
+from thermite.schema.offer import Decided
 
 
 def digest_of(raw: bytes) -> str:
@@ -128,121 +125,6 @@ def test_a_stranger_gets_a_reason_and_no_receipt(live: Live, knock: Knock) -> No
     assert not list(live.folder.outbox.glob("*.refused.receipt.json"))
     [event] = live.events("command_refused")
     assert (event.code, event.digest, event.message) == ("no_trusted_signature", None, None)
-
-
-def test_a_body_that_the_supervisor_changed_is_not_trusted(live: Live, knock: Knock) -> None:
-    raw = live.orders.command()
-    path = live.orders.drop(raw)
-    envelope = json.loads(raw)
-    payload = base64.b64decode(envelope["payload"]).replace(b"checkpoint_now", b"pause_campaign")
-    other = json.dumps(envelope | {"payload": base64.b64encode(payload).decode()}).encode()
-    answer = knock.offer(other, path)
-    assert isinstance(answer, Decided)
-    assert answer.code == "no_trusted_signature"
-
-
-@pytest.mark.parametrize("how", ["other digest", "unsealed", "no body"])
-def test_an_offer_whose_bytes_are_not_what_it_says_is_no_message(
-    live: Live, knock: Knock, how: str
-) -> None:
-    path = live.orders.drop(live.orders.command())
-    name = name_text(os.fsencode(path.name))
-    sha256 = "0" * 64 if how == "other digest" else hashlib.sha256(b"x").hexdigest()
-    message = Offer(n=1, name=name, dev=1, ino=1, sha256=sha256)
-    if how == "unsealed":
-        descriptor = os.memfd_create("x", os.MFD_ALLOW_SEALING)
-        os.write(descriptor, b"x")
-        rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
-        live.theirs.sendmsg([encode(message)], [rights])
-        os.close(descriptor)
-    else:
-        knock.send(message, b"x" if how == "other digest" else None)
-    knock.accepted(live.orders.command())  # the next one is answered, this one never
-    assert live.types() == ["command_accepted"]
-    assert path.exists()
-
-
-def test_what_the_supervisor_refused_is_recorded_and_moved(live: Live, knock: Knock) -> None:
-    path = live.orders.drop(b"no envelope")
-    found = path.stat()
-    knock.send(
-        Refuse(
-            n=7,
-            name=name_text(os.fsencode(path.name)),
-            dev=found.st_dev,
-            ino=found.st_ino,
-            sha256="a" * 64,
-            size=11,
-            code="malformed_envelope",
-            message="this file is no signed envelope",
-        )
-    )
-    answer = knock.answer(7)
-    assert isinstance(answer, Decided)
-    assert (answer.outcome, answer.code) == ("refused", "malformed_envelope")
-    [event] = live.events("command_refused")
-    assert (event.sha256, event.size, event.name) == ("a" * 64, 11, path.name)
-    assert not path.exists()
-
-
-def test_a_supervisor_cannot_lock_the_rig_or_refuse_a_good_command(
-    live: Live, knock: Knock
-) -> None:
-    path = live.orders.drop(b"x")
-    refusal = Refuse(
-        n=7,
-        name=name_text(os.fsencode(path.name)),
-        dev=0,
-        ino=0,
-        sha256=None,
-        size=1,
-        code="ledger_forked",
-        message="",
-    )
-    knock.send(refusal)
-    knock.answer(7)
-    assert not live.book.state.ledger_locked
-    raw = live.orders.command()
-    good = live.orders.drop(raw)
-    found = good.stat()
-    knock.send(
-        msgspec.structs.replace(
-            refusal,
-            n=8,
-            name=name_text(os.fsencode(good.name)),
-            dev=found.st_dev,
-            ino=found.st_ino,
-            sha256=hashlib.sha256(raw).hexdigest(),
-            code="key_revoked",
-        ),
-        raw,
-    )
-    answer = knock.answer(8)
-    assert isinstance(answer, Decided)
-    assert answer.outcome == "accepted"
-
-
-def test_a_file_that_was_replaced_since_the_offer_stays(live: Live, knock: Knock) -> None:
-    raw = live.orders.command()
-    path = live.orders.drop(raw)
-    found = path.stat()
-    other = live.orders.command()
-    live.orders.drop(other, path.name)
-    knock.send(
-        Offer(
-            n=3,
-            name=name_text(os.fsencode(path.name)),
-            dev=found.st_dev,
-            ino=found.st_ino,
-            sha256=hashlib.sha256(raw).hexdigest(),
-        ),
-        raw,
-    )
-    answer = knock.answer(3)
-    assert isinstance(answer, Decided)
-    assert answer.outcome == "accepted"
-    assert path.read_bytes() == other
-    assert live.files("done") == []
 
 
 def test_a_command_that_is_not_valid_yet_waits_with_one_receipt(live: Live, knock: Knock) -> None:
@@ -406,31 +288,6 @@ def test_the_card_and_the_newest_checkpoint_lie_in_the_outbox(live: Live, knock:
     assert (live.folder.outbox / "checkpoint").read_text() == live.book.ledger.newest_note()
     assert witnessed(live.folder.outbox, live.orders.rig_key.public) == 4
     assert witnessed(live.folder.outbox, SigningKey.generate().public) == 0
-
-
-def test_an_unavailable_ledger_leaves_the_file_and_ends_the_process(live: Live) -> None:
-    live.open()
-    knock = Knock(live)
-    live.book.close()
-    path = live.orders.drop(live.orders.command())
-    raw = path.read_bytes()
-    found = path.stat()
-    knock.send(
-        Offer(
-            n=3,
-            name=name_text(os.fsencode(path.name)),
-            dev=found.st_dev,
-            ino=found.st_ino,
-            sha256=hashlib.sha256(raw).hexdigest(),
-        ),
-        raw,
-    )
-    until(lambda: live.faults, "the process to be told")
-    assert isinstance(live.faults[0], LedgerError)
-    answer = knock.peer.receive()
-    assert isinstance(answer, Wait)
-    assert answer.code == "ledger_unavailable"
-    assert path.exists()
 
 
 def test_an_outbox_that_refuses_holds_up_no_decision(live: Live, knock: Knock) -> None:
