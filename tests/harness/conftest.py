@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from tests.harness.goods import Goods
 from tests.harness.live import Knock, Live, NoStages
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
@@ -42,3 +43,8 @@ def staged(tmp_path: Path, stages: Stages) -> Iterator[Live]:
 def import_knock(staged: Live) -> Knock:
     staged.open()
     return Knock(staged)
+
+
+@pytest.fixture
+def goods(staged: Live, tmp_path: Path) -> Goods:
+    return Goods(tmp_path / "goods", staged.orders)
