@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from tests.simulated_rig import SimulatedRig
+from tests.simulated_rig import SimulatedRig, program
 from thermite.judge.build.store import BuildStore
-from thermite.judge.job import Desk
+from thermite.judge.job import Desk, judge
 from thermite.kit.export import SourceRefused
 from thermite.schema.contract import Contract, RepoAt
-from thermite.schema.event import Block, Check, Decision, JudgeStarted, Run
+from thermite.schema.event import Block, Check, Decision, JudgeStarted, Run, Verdict
 from thermite.schema.job import Job, JudgeFact, Revision
 from thermite.schema.kit import (
     BuildSection,
@@ -173,3 +173,21 @@ def contract(**changed: object) -> Contract:
         "objective": {"primary": {"metric": "speed"}},
     }
     return msgspec.convert(whole | changed, Contract)
+
+
+ACCURATE = contract(guards=[{"metric": "accuracy"}])
+
+
+def desk(tmp_path: Path, new: object, old: object = None, **changed: object) -> SimulatedDesk:
+    """Return a desk with a candidate and a champion, and a guard on accuracy."""
+    sources = {"old": old or program(name="old", ms=40), "new": new}
+    plain: dict[str, object] = {"contract": ACCURATE, "rig": SimulatedRig(tmp_path / "rig")}
+    return SimulatedDesk(tmp_path, sources, **(plain | changed))  # type: ignore[arg-type]
+
+
+def verdict_of(made: SimulatedDesk, **changed: object) -> Verdict:
+    """Judge; return the verdict, after which no stage runs on."""
+    verdict = judge(made.job(**changed), made.desk())
+    assert isinstance(verdict, Verdict)
+    assert made.rig.is_idle
+    return verdict
