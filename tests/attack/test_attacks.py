@@ -15,13 +15,11 @@ import pytest
 
 from tests.attack.candidates import ATTACKS, Attack
 from tests.namespaced import Namespace, possible
-from tests.spawner.conftest import Runner, live
+from tests.spawner.conftest import WIDE, Runner, live
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
-from thermite.schema.stage import CollectLimits
 
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
-WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
 LONGEST_END_S = 5.0
 """Generous: a stage's end is proven within milliseconds, or within the killer's five seconds."""
 

@@ -16,7 +16,9 @@ import pytest
 from tests.namespaced import Namespace, possible
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
-from thermite.schema.stage import Entry, Limits, StageResult
+from thermite.schema.stage import CollectLimits, Entry, Limits, StageResult
+
+WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
 
 
 @pytest.fixture
