@@ -1,0 +1,119 @@
+"""The uids that a spawner leases: its own alone, emptied after a dead one, or refused in words.
+
+Everything here can reach a kill(-1) and runs in a pid namespace of its own; the fixture also
+holds that its bystanders are alive at the end of each test.
+"""
+
+import contextlib
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.namespaced import OTHER_SLOT, Namespace, possible
+from tests.spawner.conftest import NewRig, Runner
+from thermite.errors import InfrastructureError
+from thermite.rig.start import FOLDER, spawner
+from thermite.schema.stage import Entry
+
+
+def test_two_rigs_lease_different_uids_and_end_each_others_nothing(new_rig: NewRig) -> None:
+    with new_rig("one") as first, new_rig("two") as second:
+        with first.slot("run-0") as one, second.slot("run-0") as two:
+            uids = {
+                Runner(first, one).sh("true").isolation.uid,
+                Runner(second, two).sh("true").isolation.uid,
+            }
+        assert len(uids) == 2
+
+
+def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
+    with (
+        new_rig(),
+        pytest.raises(InfrastructureError, match="another rig runs in"),
+        new_rig(),
+    ):
+        pass
+
+
+def _spawner() -> psutil.Process:
+    """The spawner itself: the namespace's first process has started it, and bystanders.
+
+    Other spawners may live for other tests, and what one has forked has its command line.
+    """
+    (first,) = [
+        one
+        for above in psutil.Process().children()
+        for one in above.children()
+        if "namespaced.py" in " ".join(one.cmdline())
+    ]
+    (spawner,) = [one for one in first.children() if one.cmdline()[-2:-1] == [str(FOLDER)]]
+    return spawner
+
+
+def test_a_dead_spawners_uids_are_emptied_and_used_again(new_rig: NewRig, place: Path) -> None:
+    uid = 0
+    with (
+        contextlib.suppress(InfrastructureError),
+        new_rig() as stages,
+        stages.slot("run-0") as slot,
+    ):
+        uid = Runner(stages, slot).sh("true").isolation.uid
+        slot.place([Entry(path=b"left", kind="file", data=b"1")])
+        _spawner().kill()
+    assert list((place / "rig/stages").iterdir())
+    with new_rig() as again, again.slot("run-0") as slot:
+        assert Runner(again, slot).sh("true").isolation.uid == uid
+        assert list((place / "rig/stages").iterdir()) == [slot.folder]
+
+
+def test_users_that_cannot_reach_the_stage_root_get_another_or_words(
+    new_rig: NewRig, place: Path
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    with new_rig("closed/rig") as stages, stages.slot("run-0") as slot:
+        assert slot.folder.parent.parent == Path("/var/tmp")
+        assert Runner(stages, slot).sh("pwd").stdout.decode().strip() == str(slot.folder)
+    assert not slot.folder.parent.exists()
+    words = f"below {closed} with mode 0700; choose --state under /var/lib or chmod o\\+x {closed}"
+    with (
+        pytest.raises(InfrastructureError, match=words),
+        new_rig("closed/rig", fallback_root=None),
+    ):
+        pass
+
+
+def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
+    with (
+        pytest.raises(InfrastructureError, match="widen THERMITE_UID_RANGE"),
+        new_rig(uid_range=(58900, 58901)),
+    ):
+        pass
+
+
+def test_a_uid_that_somebody_lives_under_is_passed_over(new_rig: NewRig) -> None:
+    with new_rig(uid_range=(OTHER_SLOT, OTHER_SLOT + 9)) as stages:
+        for name in ("run-0", "builder-0", "check", "import", "worker-0"):
+            with stages.slot(name) as slot:
+                assert Runner(stages, slot).sh("true").isolation.uid != OTHER_SLOT
+
+
+def test_what_lives_under_a_uid_that_a_dead_spawner_left_is_ended(place: Path) -> None:
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    leases = place / "run/uids"
+    leases.mkdir(parents=True, mode=0o700)
+    (leases / str(OTHER_SLOT)).write_text(f"{place / 'rig'}\nrun-0\n")
+    with (
+        Namespace() as ns,
+        spawner(
+            place / "rig",
+            within=ns.prefix,
+            isolation="users",
+            run_dir=place / "run",
+        ) as stages,
+    ):
+        with stages.slot("run-0") as slot:
+            assert Runner(stages, slot).sh("true").isolation.uid == OTHER_SLOT
+        assert ns.bystanders() == 2  # the one that had this uid is gone, the others are not
