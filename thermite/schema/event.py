@@ -11,6 +11,15 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
+from thermite.schema.attempt import (
+    AgentFinished,
+    AttemptEnded,
+    AttemptStarted,
+    CandidateRefused,
+    CandidateSubmitted,
+    Hold,
+    HoldResolved,
+)
 from thermite.schema.command import TrustedKey
 from thermite.schema.contract import McpServer, RepoAt
 from thermite.schema.goal_rules import GoalRules
@@ -187,16 +196,6 @@ class LaneOpened(Strict):
     strategy: str
 
 
-class AttemptStarted(Strict):
-    """An attempt begins; proposal: what a restart must know, e.g. the replay entry's name."""
-
-    attempt: int
-    base: str
-    proposal: str | None
-    brief_sha256: str | None
-    limits: dict[str, float | None]
-
-
 class ToolCalled(Strict):
     """An agent called an MCP tool."""
 
@@ -208,40 +207,6 @@ class ToolCalled(Strict):
     bytes: int
 
 
-class AgentFinished(Strict):
-    """The agent of an attempt is gone; transcript: SHA-256 in blobs, or None."""
-
-    attempt: int
-    status: Literal["ok", "no_change", "limit", "error", "refused", "killed"]
-    stop_reason: str | None
-    turns: int | None
-    transcript: str | None
-
-
-class CandidateSubmitted(Strict):
-    """A candidate commit exists; paths: those that differ from its base."""
-
-    attempt: int
-    commit: str
-    tree: str
-    paths: list[str]
-
-
-class CandidateRefused(Strict):
-    """What an attempt left can't be a candidate."""
-
-    attempt: int
-    reason: str
-    paths: list[str]
-
-
-class AttemptEnded(Strict):
-    """result: the verdict, or refused, no_change, limit, killed, error."""
-
-    attempt: int
-    result: str
-
-
 class BudgetSpent(Strict):
     """amounts: of attempts, wall_s, judge_s, tokens, usd."""
 
@@ -249,21 +214,6 @@ class BudgetSpent(Strict):
     agent: str | None
     amounts: dict[str, float]
     usd_source: str | None = None
-
-
-class Hold(Strict):
-    """A promotion waits for a person."""
-
-    attempt: int
-    reason: str
-
-
-class HoldResolved(Strict):
-    """The wait is over; by: key id, or `time`."""
-
-    attempt: int
-    action: Literal["release", "reject", "expired"]
-    by: str
 
 
 class ReviewVote(Strict):

@@ -1,0 +1,68 @@
+"""What happens to one attempt, from its start to its end: the payloads of its events.
+
+Commits and trees are git's ids in hex; paths are a candidate's, from its top folder. Source:
+the reference page "Contract", Events.
+"""
+
+from typing import Literal
+
+from thermite.schema.strict import Strict
+
+
+class AttemptStarted(Strict):
+    """An attempt begins; proposal: what a restart must know, e.g. the replay entry's name."""
+
+    attempt: int
+    base: str
+    proposal: str | None
+    brief_sha256: str | None
+    limits: dict[str, float | None]
+
+
+class AgentFinished(Strict):
+    """The agent of an attempt is gone; transcript: SHA-256 in blobs, or None."""
+
+    attempt: int
+    status: Literal["ok", "no_change", "limit", "error", "refused", "killed"]
+    stop_reason: str | None
+    turns: int | None
+    transcript: str | None
+
+
+class CandidateSubmitted(Strict):
+    """A candidate commit exists; paths: those that differ from its base."""
+
+    attempt: int
+    commit: str
+    tree: str
+    paths: list[str]
+
+
+class CandidateRefused(Strict):
+    """What an attempt left can't be a candidate."""
+
+    attempt: int
+    reason: str
+    paths: list[str]
+
+
+class AttemptEnded(Strict):
+    """result: the verdict, or refused, no_change, limit, killed, error."""
+
+    attempt: int
+    result: str
+
+
+class Hold(Strict):
+    """A promotion waits for a person."""
+
+    attempt: int
+    reason: str
+
+
+class HoldResolved(Strict):
+    """The wait is over; by: key id, or `time`."""
+
+    attempt: int
+    action: Literal["release", "reject", "expired"]
+    by: str
