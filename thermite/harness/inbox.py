@@ -93,12 +93,16 @@ class Inbox:
         return target
 
     def write_reason(self, target: str, reason: Mapping[str, object]) -> None:
-        """Write why a file was refused beside it."""
+        """Write why a file was refused beside it; under its name it is whole."""
         raw = msgspec.json.format(msgspec.json.encode(reason), indent=2) + b"\n"
         name = f"{target}.reason.json"
+        half = self._inbox / "refused" / f".half-{secrets.token_hex(8)}"
         try:
-            (self._inbox / "refused" / name).write_bytes(raw)
+            half.write_bytes(raw)
+            half.rename(half.with_name(name))
         except OSError as error:
+            with contextlib.suppress(OSError):
+                half.unlink()
             sys.stderr.write(f"harness: {name} can't be written: {error.strerror}\n")
             return
         self._shelves["refused"].add(name, len(raw))
