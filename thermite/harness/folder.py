@@ -50,13 +50,18 @@ class RigFolder:
         """Receipts, checkpoints and `rig.json`."""
         return self.state / "outbox"
 
+    @property
+    def repos(self) -> Path:
+        """The kept repositories of kits and projects."""
+        return self.state / "repos"
+
     def kit_repo(self, repo: str) -> Path:
         """The kept repository of a kit, bare."""
-        return self.state / "repos" / f"kit-{repo}.git"
+        return self.repos / f"kit-{repo}.git"
 
     def project_repo(self, repo: str) -> Path:
         """The kept repository of a project, bare; candidates are committed into it."""
-        return self.state / "repos" / f"project-{repo}.git"
+        return self.repos / f"project-{repo}.git"
 
     def kit_export(self, repo: str, commit: str) -> Path:
         """The files of a kit at one commit."""
@@ -66,4 +71,4 @@ class RigFolder:
         """Make the private folders that are missing, 0700."""
         for folder in (self.keys, self.store, self.blobs, self.models, self.scratch):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self.state / "repos").mkdir(mode=0o700, exist_ok=True)
+        self.repos.mkdir(mode=0o700, exist_ok=True)

@@ -22,6 +22,7 @@ from thermite.harness.keys import coin_key, rig_key
 from thermite.harness.outbox import witnessed
 from thermite.harness.trust import first_trust
 from thermite.judge.build.store import BuildStore
+from thermite.kit.git import mend_repositories
 from thermite.ledger.append import Ledger
 from thermite.rig.canary import probe
 from thermite.rig.stages import Stages
@@ -94,6 +95,7 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
     fresh = not folder.ledger.exists()
     key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
     book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
+    mend_repositories(folder.repos)  # whose only user this process is, now that it has the ledger
     _trust_at_first(book)
     book.append(Draft(_probe(folder, stages)))
     store = BuildStore(folder.store)
@@ -103,7 +105,7 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
 
 def _probe(folder: RigFolder, stages: Stages) -> IsolationProbe:
     """Try from a stage what must not be possible; a kit's file stands for all kits."""
-    canary = folder.state / "repos" / "canary"
+    canary = folder.repos / "canary"
     canary.write_bytes(b"a stage that reads this reads kits\n")
     private = {"kit": canary, "ledger": folder.ledger, "keys": folder.keys / "rig.key"}
     return probe(stages, private, folder.state / "canary-from-a-stage", os.getpid())

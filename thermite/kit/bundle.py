@@ -17,6 +17,7 @@ from typing import IO, Final, NamedTuple
 from thermite.errors import CommandError, UsageError
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import (
+    QUARANTINE_FOLDER,
     Finished,
     git,
     git_argv,
@@ -293,5 +294,5 @@ def keep_from_bundle(bundle: Path, kept: Path, commit: CommitId) -> None:
     if has_commit(kept, commit):
         return
     kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix="quarantine-", dir=kept.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=QUARANTINE_FOLDER, dir=kept.parent) as folder:
         keep(quarantine(bundle, Path(folder), commit), kept, commit)

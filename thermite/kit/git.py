@@ -65,6 +65,9 @@ MOST_OUTPUT: Final = 64 << 20
 """Most bytes of standard output that are read unless the caller knows better."""
 TIMEOUT_S: Final = 600.0
 """Longest that one git process may take: the limit of a fetch (ledger and signing, 3.9)."""
+UNFINISHED: Final = ".half-"
+QUARANTINE_FOLDER: Final = "quarantine-"
+"""How the names of folders begin that only live as long as one call."""
 _LINGER_S: Final = 15.0  # Kit manifest, Limits: how long the judge waits for output to close
 _STDERR_KEPT: Final = 2000
 _CHUNK: Final = 1 << 16
@@ -211,12 +214,58 @@ def is_repository(folder: Path) -> bool:
 
 
 def make_repository(path: Path, *, sha256: bool = False) -> None:
-    """Make an empty bare repository unless there is one already; without template or hooks."""
+    """Make an empty bare repository unless there is one already; without template or hooks.
+
+    It gets its name when it is whole: a process that dies in between leaves none.
+
+    Raises:
+        InfrastructureError: something else lies there.
+    """
     if is_repository(path):
         return
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     init, *args = init_args(sha256=sha256)
-    git(path, init, *args)
+    with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        made.mkdir(mode=0o700)
+        git(made, init, *args)
+        try:
+            made.rename(path)
+        except OSError as error:
+            if not is_repository(path):  # else somebody was quicker
+                raise InfrastructureError(
+                    f"{path} can't become a repository: {error.strerror}: move it away"
+                ) from None
+
+
+def mend_repositories(folder: Path) -> None:
+    """Remove what gits that were killed left in a folder of bare repositories.
+
+    Nobody else may use them now: a lock of a living git looks like one of a dead one.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    for entry in list(os.scandir(folder)):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        found = Path(entry.path)
+        if entry.name.startswith((UNFINISHED, QUARANTINE_FOLDER)) or _is_unfinished(found):
+            shutil.rmtree(found)
+        elif is_repository(found):
+            _unlock(found)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    """Return whether a folder was to be a repository, and holds nothing yet."""
+    is_empty = not any(path.is_file() for path in (folder / "objects").rglob("*"))
+    return folder.suffix == ".git" and not is_repository(folder) and is_empty
+
+
+def _unlock(repo: Path) -> None:
+    """Remove lock files; those of git lie at the top and below refs."""
+    for lock in [*repo.glob("*.lock"), *(repo / "refs").rglob("*.lock")]:
+        lock.unlink()
 
 
 def init_args(*, sha256: bool) -> Sequence[str]:

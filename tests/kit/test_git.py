@@ -1,0 +1,91 @@
+"""Repositories that a rig keeps: whole when they have a name, and none of a killed git's locks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from thermite.errors import InfrastructureError
+from thermite.kit.folder import commit_of_folder
+from thermite.kit.git import git, is_repository, make_repository, mend_repositories
+
+ROOT = Path(__file__).parents[2]
+KILLED = "#!/bin/sh\n: > HEAD.lock\nkill -9 $PPID\n"
+MAKE = (
+    "import sys, pathlib; from thermite.kit.git import make_repository as m; m(pathlib.Path({!r}))"
+)
+
+
+@pytest.fixture
+def repos(tmp_path: Path) -> Path:
+    folder = tmp_path / "repos"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def kept(repos: Path, tmp_path: Path) -> Path:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a").write_text("a")
+    commit_of_folder(repos / "kit-a.git", tmp_path / "files")
+    return repos / "kit-a.git"
+
+
+def test_a_process_that_dies_in_git_init_leaves_no_repository(repos: Path, tmp_path: Path) -> None:
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text(KILLED)
+    fake.chmod(0o755)
+    path = repos / "kit-a.git"
+    env = {**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    argv = [sys.executable, "-c", MAKE.format(str(path))]
+    assert subprocess.run(argv, cwd=ROOT, env=env, check=False).returncode == -9
+    assert not path.exists()
+    assert list(repos.iterdir())
+    mend_repositories(repos)
+    assert list(repos.iterdir()) == []
+    make_repository(path)
+    assert is_repository(path)
+
+
+def test_a_repository_that_was_never_finished_is_made_anew(repos: Path) -> None:
+    path = repos / "kit-a.git"
+    (path / "refs" / "heads").mkdir(parents=True)
+    (path / "HEAD.lock").touch()
+    with pytest.raises(InfrastructureError, match=r"can't become a repository: .*: move it away"):
+        make_repository(path)
+    mend_repositories(repos)
+    make_repository(path)
+    assert is_repository(path)
+
+
+@pytest.mark.parametrize(
+    "lock", ["HEAD.lock", "packed-refs.lock", "shallow.lock", "refs/heads/deep/folder.lock"]
+)
+def test_the_lock_of_a_killed_git_is_removed_and_nothing_else(kept: Path, lock: str) -> None:
+    before = git(kept, "for-each-ref")
+    path = kept / lock
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    mend_repositories(kept.parent)
+    assert not path.exists()
+    assert git(kept, "for-each-ref") == before != b""
+    git(kept, "pack-refs", "--all")
+    git(kept, "fsck", "--strict")
+
+
+def test_a_damaged_repository_with_objects_is_left_for_its_owner(kept: Path) -> None:
+    (kept / "HEAD").unlink()
+    objects = sorted(path for path in kept.rglob("*") if path.is_file())
+    mend_repositories(kept.parent)
+    assert sorted(path for path in kept.rglob("*") if path.is_file()) == objects
+
+
+def test_other_things_beside_the_repositories_stay(repos: Path) -> None:
+    (repos / "canary").write_text("x")
+    (repos / "notes").mkdir()
+    (repos / "elsewhere.git").symlink_to(repos / "notes")
+    mend_repositories(repos)
+    assert sorted(path.name for path in repos.iterdir()) == ["canary", "elsewhere.git", "notes"]
