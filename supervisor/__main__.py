@@ -125,6 +125,9 @@ def main() -> int:
     except UsageError as error:
         sys.stderr.write(f"supervisor: {error}\n")
         return 2
+    except OSError as error:
+        sys.stderr.write(f"supervisor: {error.filename}: {error.strerror}\n")
+        return 1
     supervisor = Supervisor(state, sock, uid, settings)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
     try:

@@ -47,6 +47,7 @@ class Tree:
         *,
         interpreter: str = sys.executable,
         namespace: Namespace | None = None,
+        state: str = "rig",
         **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
     ) -> None:
         self.folder = folder
@@ -60,9 +61,9 @@ class Tree:
             }
             for name in ("harness", "supervisor")
         }
-        settings = SpawnerConfig(folder / "rig", **{"isolation": "none", **config})
+        settings = SpawnerConfig(folder / state, **{"isolation": "none", **config})
         told = settings.settings() | {"children": children}
-        (folder / "rig").mkdir()
+        (folder / state).mkdir()
         (folder / "settings.json").write_text(json.dumps(told))
         with (folder / "settings.json").open() as file:
             prefix = namespace.prefix if namespace else []
@@ -171,6 +172,20 @@ def test_a_harness_that_cannot_read_its_program_is_refused_by_a_rig_that_serves(
     _, said = one.process.communicate(timeout=60)
     assert b"cannot read the interpreter" in said
     assert b"install under /opt, or with pipx install --global" in said
+
+
+def test_children_that_cannot_reach_the_rigs_folder_are_root_or_refused(
+    users_tree: Callable[..., Tree], place: Path
+) -> None:
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    one = users_tree(WAIT, interpreter="/usr/bin/python3", state="closed/rig", fallback_root=None)
+    _, said = one.process.communicate(timeout=60)
+    assert f"it is below {closed} with mode 0700".encode() in said
+    (closed / "rig").rename(closed / "refused")
+    two = users_tree(WAIT, interpreter="/usr/bin/python3", state="closed/rig")
+    two.until(lambda: bool(two.notes("harness") and two.notes("supervisor")))
+    assert [two.notes(name)[0]["ids"] for name in ("harness", "supervisor")] == [[0, 0, 0]] * 2
 
 
 def _lives(pid: int) -> bool:

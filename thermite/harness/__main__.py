@@ -36,6 +36,9 @@ def main() -> int:
     except ThermiteError as error:
         sys.stderr.write(f"harness: {error}\n")
         return FAILED
+    except OSError as error:
+        sys.stderr.write(f"harness: {error.filename}: {error.strerror}\n")
+        return FAILED
     faults: list[BaseException] = []
 
     def fatal(error: BaseException) -> None:

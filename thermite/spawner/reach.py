@@ -70,13 +70,17 @@ def _blocked(ground: Ground, folder: str) -> str | None:
     """Return in words why a slot's user can't enter `folder`, None when all can."""
     for slot in ground.slots.values():
         if slot.identity is not None and not _can(slot.identity, ((folder, os.X_OK),)):
-            parent = _closed_parent(folder)
-            mode = os.stat(parent).st_mode & 0o7777
-            return (
-                f"user {slot.word} cannot reach {folder}: it is below {parent} with mode"
-                f" {mode:04o}; choose --state under /var/lib or chmod o+x {parent}"
-            )
+            return _out_of_reach(slot.word, folder)
     return None
+
+
+def _out_of_reach(word: str, folder: str) -> str:
+    parent = _closed_parent(folder)
+    mode = os.stat(parent).st_mode & 0o7777
+    return (
+        f"user {word} cannot reach {folder}: it is below {parent} with mode"
+        f" {mode:04o}; choose --state under /var/lib or chmod o+x {parent}"
+    )
 
 
 def _closed_parent(folder: str) -> str:
@@ -90,23 +94,36 @@ def _closed_parent(folder: str) -> str:
 
 
 def _settle_children(ground: Ground) -> None:
-    """Let a child run as root without capabilities where its user can't read its program."""
+    """Let a child run as root without capabilities where its user can't reach what it needs."""
     level = ground.level
     for name, program in ground.settings.children.items():
         identity = level.harness if name == "harness" else level.supervisor
-        if identity is None or _can_start(identity, program):
+        if identity is None:
+            continue
+        word = "thermite" if name == "harness" else name
+        blocked = _child_blocked(identity, word, program, ground.settings.state)
+        if blocked is None:
             continue
         if ground.settings.fallback_root is None:
-            raise BadSettingsError(
-                f"user {'thermite' if name == 'harness' else name} cannot read the interpreter"
-                f" {program.argv[0]} or the package: install under /opt, or with"
-                " pipx install --global"
-            )
+            raise BadSettingsError(blocked)
         level.gaps.append(f"{name}_is_root")
         if name == "harness":
             level.harness = None
         else:
             level.supervisor = None
+
+
+def _child_blocked(identity: Identity, word: str, program: Program, state: str) -> str | None:
+    """Return in words what a child's user can't reach, None when it can all."""
+    above = os.path.dirname(state)  # the folder itself gets its owners only later
+    if not _can(identity, ((above, os.X_OK),)):
+        return _out_of_reach(word, above)
+    if not _can_start(identity, program):
+        return (
+            f"user {word} cannot read the interpreter {program.argv[0]} or the package:"
+            " install under /opt, or with pipx install --global"
+        )
+    return None
 
 
 def _can_start(identity: Identity, program: Program) -> bool:
