@@ -83,9 +83,41 @@ def test_a_damaged_repository_with_objects_is_left_for_its_owner(kept: Path) -> 
     assert sorted(path for path in kept.rglob("*") if path.is_file()) == objects
 
 
-def test_other_things_beside_the_repositories_stay(repos: Path) -> None:
-    (repos / "canary").write_text("x")
-    (repos / "notes").mkdir()
-    (repos / "elsewhere.git").symlink_to(repos / "notes")
-    mend_repositories(repos)
-    assert sorted(path.name for path in repos.iterdir()) == ["canary", "elsewhere.git", "notes"]
+def test_what_is_not_ours_stays(repos: Path, tmp_path: Path) -> None:
+    files = {
+        "canary": "x",
+        "website.git/src/index.html": "my only copy",
+        "kit-a.git/notes/mine": "x",
+        "quarantine-notes/n": "x",
+        ".half-a-year/n": "x",
+        "mirror.git/packed-refs": "x",
+    }
+    for name, text in files.items():
+        (repos / name).parent.mkdir(parents=True, exist_ok=True)
+        (repos / name).write_text(text)
+    make_repository(repos / "kit-b.git")
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "v.lock").touch()
+    (repos / "kit-b.git" / "refs" / "away").symlink_to(victim)
+    (repos / "kit-c.git").symlink_to(victim)
+    before = sorted(repos.rglob("*"))
+    assert mend_repositories(repos) == []
+    assert sorted(repos.rglob("*")) == before
+    assert (victim / "v.lock").exists()
+
+
+def test_what_cannot_be_mended_is_named_and_the_rest_is(repos: Path, kept: Path) -> None:
+    make_repository(repos / "kit-odd.git")
+    (repos / "kit-odd.git" / "a.lock").mkdir()
+    (kept / "HEAD.lock").touch()
+    closed = repos / "kit-closed.git"
+    closed.mkdir(0o000)
+    problems = mend_repositories(repos)
+    assert not (kept / "HEAD.lock").exists()
+    assert (repos / "kit-odd.git" / "a.lock").is_dir()
+    if os.geteuid() == 0:  # may read it, and sees that it was never finished
+        assert problems == []
+    else:
+        assert problems == [f"{closed} can't be mended: Permission denied"]
+        closed.chmod(0o700)

@@ -4,6 +4,7 @@ import os
 import platform
 import socket
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -95,7 +96,9 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
     fresh = not folder.ledger.exists()
     key, coin = rig_key(folder.keys, fresh=fresh), coin_key(folder.keys, fresh=fresh)
     book = Book(_ledger(folder, key, settings, fresh=fresh), folder.ledger)
-    mend_repositories(folder.repos)  # whose only user this process is, now that it has the ledger
+    # Whose only user this process is, now that it has the ledger.
+    for problem in mend_repositories(folder.repos):
+        sys.stderr.write(f"harness: {problem}\n")
     _trust_at_first(book)
     book.append(Draft(_probe(folder, stages)))
     store = BuildStore(folder.store)

@@ -7,12 +7,13 @@ which also works when another user owns it. Output, time and standard error are 
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
@@ -66,8 +67,12 @@ MOST_OUTPUT: Final = 64 << 20
 TIMEOUT_S: Final = 600.0
 """Longest that one git process may take: the limit of a fetch (ledger and signing, 3.9)."""
 UNFINISHED: Final = ".half-"
-QUARANTINE_FOLDER: Final = "quarantine-"
+QUARANTINE_FOLDER: Final = ".quarantine-"
 """How the names of folders begin that only live as long as one call."""
+_OF_ONE_CALL: Final = re.compile(r"\.(half|quarantine)-[a-z0-9_]{8}")  # as tempfile names them
+_KEPT: Final = re.compile(r"(kit|project)-.+\.git")
+_WRITTEN_FIRST: Final = frozenset({"HEAD", "HEAD.lock", "config", "config.lock", "description"})
+"""All that `git init --bare --template=` writes before a repository is one."""
 _LINGER_S: Final = 15.0  # Kit manifest, Limits: how long the judge waits for output to close
 _STDERR_KEPT: Final = 2000
 _CHUNK: Final = 1 << 16
@@ -238,34 +243,53 @@ def make_repository(path: Path, *, sha256: bool = False) -> None:
                 ) from None
 
 
-def mend_repositories(folder: Path) -> None:
-    """Remove what gits that were killed left in a folder of bare repositories.
+def mend_repositories(folder: Path) -> list[str]:
+    """Remove what gits that were killed left among a rig's bare repositories.
 
+    Only what is ours beyond doubt: folders of one call by their names, `kit-*.git` and
+    `project-*.git` that hold no more than git writes first, and git's lock files in them.
     Nobody else may use them now: a lock of a living git looks like one of a dead one.
 
-    Raises:
-        OSError: the disk refuses.
+    Returns:
+        What could not be looked at or removed, in words.
     """
+    problems: list[str] = []
     for entry in list(os.scandir(folder)):
         if not entry.is_dir(follow_symlinks=False):
             continue
-        found = Path(entry.path)
-        if entry.name.startswith((UNFINISHED, QUARANTINE_FOLDER)) or _is_unfinished(found):
+        try:
+            _mend(Path(entry.path))
+        except OSError as error:
+            problems.append(f"{entry.path} can't be mended: {error.strerror}")
+    return problems
+
+
+def _mend(found: Path) -> None:
+    if _OF_ONE_CALL.fullmatch(found.name):
+        shutil.rmtree(found)
+    elif _KEPT.fullmatch(found.name):
+        files = list(_files(found))
+        if is_repository(found):
+            for path in files:
+                if path.suffix == ".lock" and path.relative_to(found).parts[0] != "objects":
+                    path.unlink()
+        elif all(path.relative_to(found).as_posix() in _WRITTEN_FIRST for path in files):
             shutil.rmtree(found)
-        elif is_repository(found):
-            _unlock(found)
 
 
-def _is_unfinished(folder: Path) -> bool:
-    """Return whether a folder was to be a repository, and holds nothing yet."""
-    is_empty = not any(path.is_file() for path in (folder / "objects").rglob("*"))
-    return folder.suffix == ".git" and not is_repository(folder) and is_empty
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield everything below a folder that is no folder, following no link.
 
+    Raises:
+        OSError: a folder can't be read.
+    """
 
-def _unlock(repo: Path) -> None:
-    """Remove lock files; those of git lie at the top and below refs."""
-    for lock in [*repo.glob("*.lock"), *(repo / "refs").rglob("*.lock")]:
-        lock.unlink()
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for here, folders, names in os.walk(folder, onerror=refuse, followlinks=False):
+        yield from (Path(here) / name for name in names)
+        yield from (Path(here) / name for name in folders if (Path(here) / name).is_symlink())
 
 
 def init_args(*, sha256: bool) -> Sequence[str]:
