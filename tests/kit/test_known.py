@@ -147,3 +147,9 @@ def test_of_a_file_with_problems_nothing_is_doubted(kit: Path) -> None:
     (kit / "candidates/contract.toml").write_text(LISTS + "foo = 1")
     (kit / "candidates/digits/expect.toml").write_text('verdict = ["promotd"]')
     assert doubts(load_kit(kit), kit) == []
+
+
+def test_more_candidates_than_anybody_tries_are_refused_at_once(kit: Path) -> None:
+    for number in range(1001):
+        (kit / "candidates" / f"c{number}").mkdir()
+    assert problems(kit) == ["candidates holds more than 1000: keep fewer"]

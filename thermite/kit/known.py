@@ -6,6 +6,7 @@ Source: kit requirements, 20.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -24,6 +25,9 @@ BASE: Final = "base"
 CONTRACT: Final = "contract.toml"
 MOST_BYTES: Final = 64 << 10
 """Longest expect.toml or contract.toml beside the candidates; ours have 200 bytes."""
+
+MOST_CANDIDATES: Final = 1000
+"""Known candidates of one kit: to try them all takes hours by then (our figure)."""
 
 _T = TypeVar("_T")
 
@@ -44,13 +48,16 @@ class Known(NamedTuple):
 def read_known(kit: Kit, folder: Path) -> Known:
     """Return what a kit's `candidates/` says, with all that is wrong with it at once."""
     names = known_names(folder)
+    if len(names) > MOST_CANDIDATES:
+        return Known([], {}, None, [f"{CANDIDATES} holds more than {MOST_CANDIDATES}: keep fewer"])
     problems: list[str] = []
     expectations: dict[str, Expectation] = {}
     if (folder / CANDIDATES).exists() and not (folder / CANDIDATES / BASE).is_dir():
         problems.append(f"{CANDIDATES}/{BASE} is missing: it is the champion of the others")
+    others = set(names)
     for name in names:
         place = f"{CANDIDATES}/{name}/expect.toml"
-        read = _expected(folder / place, set(names) - {name})
+        read = _expected(folder / place, others - {name})
         if isinstance(read, Expectation):
             expectations[name] = read
         else:
@@ -94,11 +101,15 @@ def local_problems(kit: Kit, fields: Mapping[str, Any]) -> list[str]:
 
 
 def known_names(kit: Path) -> list[str]:
-    """Return the names of a kit's known candidates, without `base`, in their order."""
+    """Return the names of a kit's known candidates, without `base`, in their order.
+
+    One more than `MOST_CANDIDATES` stands for all that would follow.
+    """
     folder = kit / CANDIDATES
     if not folder.is_dir():
         return []
-    return sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name != BASE)
+    named = (one.name for one in folder.iterdir() if one.is_dir() and one.name != BASE)
+    return sorted(islice(named, MOST_CANDIDATES + 1))
 
 
 def read_expectation(raw: bytes, names: set[str]) -> Expectation | list[Problem]:
