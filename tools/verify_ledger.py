@@ -26,7 +26,7 @@ try:
 except ImportError:
     Ed25519, InvalidSignature = None, ValueError  # type: ignore[assignment, misc]
 Event = dict[str, Any]
-MOST_BYTES, BETWEEN, NEAR = 64 * 2**20, 1000, 1e-6  # of a file; notes; margin of judging.md 3.2
+MOST_BYTES, MOST_LINE, BETWEEN, NEAR = 64 * 2**20, 500, 1000, 1e-6  # NEAR: of judging.md 3.2
 near = partial(math.isclose, rel_tol=NEAR, abs_tol=NEAR)
 b64 = partial(base64.b64decode, validate=True)
 NOTE = re.compile(r"((thermite/(.+)/(.+))\n(\d+)\n(\S+)\nhead (\S+)\ntime .+\n)\n— (\S+) (\S+)\n")
@@ -35,8 +35,9 @@ CREATED = ("assignment_created", "local_job")
 ONCE = {"command_accepted": "command:{issuer}:{id}", "assignment_created": "assignment:{of}",
         "mcp_servers": "mcp_servers:{of}", "verdict": "verdict:{of}:{attempt}:{tries}",
         "champion_promoted": "promoted:{of}:{attempt}", "assignment_ended": "ended:{of}"}
-FAULTS = (InvalidSignature, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
-
+FAULTS = (InvalidSignature, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+          RecursionError)
+BUSY = {5, 8, 10, 14}  # SQLite's codes: locked, read-only, disk, can't open: not the file's fault
 def need(good: object, why: str) -> None:
     if not good:
         raise ValueError(why)
@@ -45,7 +46,6 @@ def sha(*parts: bytes) -> bytes:
 def once(pairs: list[tuple[str, Any]]) -> Event:
     need(len(dict(pairs)) == len(pairs), "a key stands twice in one object")
     return dict(pairs)
-
 def note(text: str, opened: Event) -> tuple[int, bytes, bytes]:
     """Return (size, root, head) of a note that the rig signed for this ledger."""
     key, found = b64(opened["rig_key"]), NOTE.fullmatch(text)
@@ -57,20 +57,17 @@ def note(text: str, opened: Event) -> tuple[int, bytes, bytes]:
     if Ed25519 is not None:
         Ed25519.from_public_bytes(key).verify(b64(signed)[4:], body.encode())
     return int(size), b64(root), b64(head)
-
 def log_e(values: list[float]) -> float:  # judging.md 3.2
     logs = [sum(math.log1p(0.98 * ((x > 0) - (x < 0))) for x in values)]
     logs += [sum(math.log(2) + min(2 * a * x, 0) - math.log1p(math.exp(-2 * a * abs(x)))
                  for x in values) for a in (25, 50, 100, 200, 400, 800, 1600)]
     return max(logs) + math.log(sum(math.exp(x - max(logs)) for x in logs) / 8)
-
 def coin(seed: bytes, k: int, stage: str, block: int, cells: list[str]) -> list[tuple[str, str]]:
     """Return the (cell, arm) order that the coin gives a block (judging.md 3.1)."""
     d = sha(seed, k.to_bytes(4, "big"), bytes([stage == "confirm"]), block.to_bytes(4, "big"))
     arms, swapped = ("champion", "candidate"), bool(d[0] & 1)
     return [(cell, arm) for i, cell in enumerate(sorted(cells, key=lambda c: sha(d, c.encode())))
             for arm in arms[:: -1 if (i < len(cells) // 2) == swapped else 1]]
-
 def stage(of: Callable[..., list[Event]], start: Event, seed: bytes, name: str) -> float:
     """Return the trimmed mean of a stage that passed; raise where its runs do not show that."""
     p, rules, weights = start["params"], start["params"]["judging"], start["params"]["weights"]
@@ -122,7 +119,6 @@ def stage(of: Callable[..., list[Event]], start: Event, seed: bytes, name: str) 
         kept = min(room) if exact else log_e(room) + math.log(rules["guard_alpha"])
         need(kept >= -NEAR, f"{g['name']} may have lost more than {g['allowed_loss']}")
     return mean
-
 def judge(events: list[Event], promoted: Event) -> tuple[str, Event]:
     """Return what is shown and a summary; raise where the evidence carries no promotion."""
     data, whole = promoted["data"], [e for e in events if e["assignment"] == promoted["assignment"]]
@@ -154,7 +150,6 @@ def judge(events: list[Event], promoted: Event) -> tuple[str, Event]:
     summary |= {key: p[key] for key in ("cells", "held_out_cells")} | {"blocks": counted}
     summary |= {"assignment": promoted["assignment"], "lnE": of("decision")[-1]["lnE"]}
     return f"gain {100 * gain:.2f} %" + ("" if seed else ", coin not yet revealed"), summary
-
 def told(events: list[Event], *, whole: bool) -> Iterator[str]:
     """Yield a line per promotion; a whole ledger also shows k and the old champion."""
     ks, champions = defaultdict(list), {}
@@ -173,7 +168,6 @@ def told(events: list[Event], *, whole: bool) -> Iterator[str]:
             except FAULTS as bad:
                 yield f"FAIL {name}: {bad}"
             champions[of] = data["commit"]
-
 def ledger(path: Path, events: list[Event]) -> str:
     """Fill events; return a line, or raise at the first fault."""
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
@@ -202,7 +196,6 @@ def ledger(path: Path, events: list[Event]) -> str:
     need(max(must, default=1) <= max(notes, default=0), f"no checkpoint signs event {must[-1:]}")
     need(min(gaps) >= 0 and max(gaps) <= BETWEEN, f"events between the checkpoints: {gaps}")
     return f"{seq} events, {len(notes)} checkpoints, {gaps[-1]} events after the last"
-
 def carried(path: Path, events: list[Event]) -> str:
     """Fill events from a promotion file; return a line, or raise at the first fault."""
     raw = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b"{}"
@@ -225,7 +218,6 @@ def carried(path: Path, events: list[Event]) -> str:
     wrong = [key for key in true | file["summary"] if true.get(key) != file["summary"].get(key)]
     need(not wrong, f"the summary does not say what the events say: {wrong}")
     return f"{len(events)} of {size} events, and they are in the signed root"
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
@@ -238,11 +230,15 @@ def main() -> int:
         lines = ["PASS " + (ledger if whole else carried)(args.path, events)]
         pinned = (Path(key).read_text() if Path(key).is_file() else key).split()
         need(not key or events[0]["data"]["rig_key"] in pinned, "the rig's key is another one")
-    except FAULTS as bad:
+    except (sqlite3.Error, OSError, *FAULTS) as bad:
+        if isinstance(bad, OSError) or getattr(bad, "sqlite_errorcode", 0) & 255 in BUSY:
+            parser.exit(1, f"unreadable: {bad}\n")
         lines = [f"FAIL {str(bad) or 'a checkpoint is not signed by the rig'}"]
-    except (sqlite3.Error, OSError, RecursionError) as bad:
-        parser.exit(1, f"unreadable: {bad}\n")
-    lines += told(events, whole=whole)
+    try:
+        lines += told(events, whole=whole)
+    except FAULTS as bad:
+        lines.append(f"FAIL an event is not of its form: {bad!r}")
+    lines = [ascii(line)[1:-1][:MOST_LINE] for line in lines]  # a stranger's text: one line each
     print(*lines, *["key not pinned"] * (not key), sep="\n")
     print(*["signatures not checked\n"] * (Ed25519 is None), end="")
     return 8 if any(line.startswith("FAIL") for line in lines) else int(Ed25519 is None)

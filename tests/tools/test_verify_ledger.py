@@ -170,8 +170,9 @@ def test_another_rigs_key_is_a_finding() -> None:
     [
         pytest.param(None, 3, id="no file"),
         pytest.param(b"", 8, id="empty"),
-        pytest.param(b"SQLite format 3\0 and no more", 1, id="no database"),
-        pytest.param(b"[" * 100_000, 1, id="too deep"),
+        pytest.param(b"SQLite format 3\0 and no more", 8, id="no database"),
+        pytest.param(b"SQLite format 3\0" + bytes(2000), 8, id="a damaged database"),
+        pytest.param(b"[" * 100_000, 8, id="too deep"),
         pytest.param(b'{"format":"thermite.promotion/2"}', 8, id="another version"),
     ],
 )
@@ -179,4 +180,6 @@ def test_other_files_end_in_words(tmp_path: Path, content: bytes | None, code: i
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
-    assert verify(path)[0] == code
+    found, said = verify(path)
+    assert found == code
+    assert said.startswith("FAIL ") == (code == 8)
