@@ -82,7 +82,11 @@ class Tree:
     def until(self, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + 30
         while not condition():
-            assert time.monotonic() < end
+            if self.process.poll() or time.monotonic() >= end:
+                ended = self.process.returncode
+                self.process.kill()
+                _, said = self.process.communicate()
+                pytest.fail(f"waited in vain; the spawner's exit code: {ended}; it said: {said!r}")
             time.sleep(0.02)
 
     def stop(self) -> tuple[int, str]:
@@ -242,6 +246,7 @@ def test_the_peers_speak_over_a_restart_of_one(tree: Callable[..., Tree]) -> Non
 def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
     tree: Callable[..., Tree],
 ) -> None:
+    sleep = f"/bin/sleep 51.{os.getpid()}"  # no other test run counts ours, nor we theirs
     run = {
         "do": "start",
         "stage": "run",
@@ -249,7 +254,7 @@ def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
         "env": {},
         "cwd": None,
         "timed": False,
-        "argv": ["/bin/sh", "-c", "setsid /bin/sleep 51.75 & exec /bin/sleep 51.75"],
+        "argv": ["/bin/sh", "-c", f"setsid {sleep} & exec {sleep}"],
         "limits": dict.fromkeys(("timeout_s", "rss_mib", "disk_mib", "processes"))
         | {"output_kib": 64},
         "settle_ms": 0,
@@ -258,13 +263,13 @@ def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
         "id": 2,
     }
     text = (
-        "living = os.popen('ps -eo args').read().count('/bin/sleep 51.75')\n"
+        f"living = os.popen('ps -eo args').read().count({sleep!r})\n"
         "told = ask(id=1, do='folder', slot='run-0', kind='work')\n"
         "say(living=living, told=told)\n"
         f"line.send(json.dumps({run!r}).encode())\ntime.sleep(600)"
     )
     one = tree(text)
-    one.until(lambda: _count("/bin/sleep 51.75") == 2)
+    one.until(lambda: _count(sleep) == 2)
     os.kill(one.notes("harness")[0]["pid"], signal.SIGKILL)
     one.until(lambda: len(one.notes("harness")) == 2)
     first, second = one.notes("harness")
@@ -272,7 +277,7 @@ def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
     assert second["told"]["ok"], second["told"]
     assert not Path(first["told"]["path"]).exists()
     assert one.stop()[0] == 0
-    assert _count("/bin/sleep 51.75") == 0
+    assert _count(sleep) == 0
 
 
 def _count(args: str) -> int:
@@ -311,8 +316,10 @@ def test_the_death_of_the_spawner_is_everybodys(tree: Callable[..., Tree]) -> No
     one = tree(WAIT)
     one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
     one.process.kill()
-    for name in ("harness", "supervisor"):
-        one.until(lambda name=name: not _lives(one.notes(name)[0]["pid"]))  # type: ignore[misc]
+    end = time.monotonic() + 30
+    while any(_lives(one.notes(name)[0]["pid"]) for name in ("harness", "supervisor")):
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 BLOCK = """

@@ -3,11 +3,14 @@
 A process that ends while it is read is not there; every other error is an error.
 """
 
+import errno
 import os
 from dataclasses import dataclass
 from typing import Final
 
 _STATUS_BYTES: Final = 4096
+_MOST_LEVELS: Final = 1 << 15
+"""How far up a folder that has no path any more is followed; some 100 ms."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
@@ -175,13 +178,43 @@ def staged_below(uid: int, folder: str) -> list[int]:
 def _is_at_home_below(pid: int, folder: str) -> bool:
     start = os.fsencode(f"{folder}/")
     try:
-        here = os.readlink(os.fsencode(f"/proc/{pid}/cwd"))
+        works_there = _works_below(pid, start)
         env = _read(f"/proc/{pid}/environ") or b""
     except (*_GONE, PermissionError):
         return False  # closed to its own user: no stage of ours, whose memory is open to it
-    return here.startswith(start) or any(
-        word.startswith(b"HOME=" + start) for word in env.split(b"\0")
-    )
+    return works_there or any(word.startswith(b"HOME=" + start) for word in env.split(b"\0"))
+
+
+def _works_below(pid: int, start: bytes) -> bool:
+    """Return whether a process's working folder lies below `start`, however deep."""
+    link = os.fsencode(f"/proc/{pid}/cwd")
+    try:
+        return os.readlink(link).startswith(start)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+    return _climbs_to(link, os.stat(start))
+
+
+def _climbs_to(link: bytes, top: os.stat_result) -> bool:
+    """Return whether `top` is above the folder behind `link`, whose path nobody can say.
+
+    Anybody may work that deep, and must neither hide there nor stop a rig from starting.
+    """
+    here = os.open(link, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for _ in range(_MOST_LEVELS):
+            above = os.open("..", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            before, now = os.fstat(here), os.fstat(above)
+            os.close(here)
+            here = above
+            if os.path.samestat(now, top):
+                return True
+            if os.path.samestat(now, before):
+                return False  # the root is its own parent
+        return False
+    finally:
+        os.close(here)
 
 
 def resident_shared(pid: int) -> int:
