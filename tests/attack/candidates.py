@@ -8,9 +8,8 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-BOTH = ("none", "users")
-USERS = ("users",)
-"""Only where a stage has a user of its own: a kill(-1) would else reach this very test's."""
+from tests.levels import LEVELS, OWN_USER
+from thermite.schema.stage import LevelName
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Attack:
     killed: str | None = None
     code: int | None = 0
     said: str | None = None
-    levels: tuple[str, ...] = BOTH
+    levels: tuple[LevelName, ...] = LEVELS
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -87,7 +86,7 @@ ATTACKS = (
         "timeout",
         None,
         None,
-        USERS,
+        OWN_USER,
         {"timeout_s": 0.3},
     ),
     Attack(
@@ -96,11 +95,13 @@ ATTACKS = (
         "timeout",
         None,
         None,
-        USERS,
+        OWN_USER,
         {"timeout_s": 0.3},
     ),
-    Attack("2-bomb", BOMB, "timeout", None, None, USERS, {"timeout_s": 0.4, "processes": 128}),
-    Attack("2-comets", COMETS, "timeout", None, None, USERS, {"timeout_s": 0.4, "processes": 64}),
+    Attack("2-bomb", BOMB, "timeout", None, None, OWN_USER, {"timeout_s": 0.4, "processes": 128}),
+    Attack(
+        "2-comets", COMETS, "timeout", None, None, OWN_USER, {"timeout_s": 0.4, "processes": 64}
+    ),
     Attack(
         "4-descriptors",
         "import os\nprint(sorted(os.listdir('/proc/self/fd'))[:3], "
@@ -139,7 +140,7 @@ ATTACKS = (
         "for _ in range(40): f.write(bytes(1 << 20))\nf.flush()\ntime.sleep(9)",
         "memory",
         None,
-        levels=USERS,
+        levels=OWN_USER,
         limits={"rss_mib": 24, "disk_mib": 64},
     ),
     Attack(
@@ -159,7 +160,7 @@ ATTACKS = (
         said="EFBIG",
         limits={"disk_mib": 32},
     ),
-    Attack("13-inodes", MANY, "disk", None, levels=USERS, limits={"disk_mib": 4096}),
+    Attack("13-inodes", MANY, "disk", None, levels=OWN_USER, limits={"disk_mib": 4096}),
     Attack("14-nesting", NEST, "disk", None, limits={"disk_mib": 4096}),
     Attack("18-output-held", SURVIVOR + "print('kept')", said="kept"),
     Attack(
@@ -190,7 +191,7 @@ ATTACKS = (
         "30-terminal",
         TRY + "tried(lambda: os.open('/dev/tty', os.O_RDWR))",
         code=0,
-        levels=USERS,
+        levels=OWN_USER,
         said="ENXIO",
     ),
     Attack(
@@ -240,7 +241,7 @@ ATTACKS = (
         TRY + "os.makedirs('.cache/x'); os.makedirs('.triton/y')\n"
         "tried(lambda: os.open('/tmp/thermite-attack-lock', os.O_CREAT | os.O_EXCL, 0o600))",
         said="done",
-        levels=USERS,
+        levels=OWN_USER,
     ),
 )
-"""Rows 2 and 30 are left out at level none: see `USERS`; a tty is no file of the system there."""
+"""Rows 2 and 30 are left out at level none (`OWN_USER`); a tty is no file of the system there."""

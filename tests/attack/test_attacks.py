@@ -1,23 +1,20 @@
 """Every attack comes to what it must, leaves nothing, and the next honest job is honest.
 
-At level none and, where a pid namespace can be had, at level users: with a user for each slot
-and three bystanders that must live (tests/namespaced.py proves the namespace first).
+At every level that the machine offers (tests/levels.py); where a slot has a user of its own,
+beside three bystanders that must live (tests/namespaced.py proves the namespace first).
 """
 
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.attack.candidates import ATTACKS, Attack
-from tests.namespaced import Namespace, possible
+from tests.levels import LEVELS, OWN_USER, Rigs, all_rigs
 from tests.spawner.conftest import WIDE, Runner, live
-from thermite.rig.stages import Stages
-from thermite.rig.start import spawner
+from thermite.schema.stage import LevelName
 
 SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 LONGEST_END_S = 5.0
@@ -25,21 +22,10 @@ LONGEST_END_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def rigs() -> Iterator[dict[str, Stages]]:
+def rigs() -> Iterator[Rigs]:
     """One rig a level, for all attacks: what one leaves behind would show in the next."""
-    with (
-        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name,
-        spawner(Path(name) / "none", isolation="none") as none,
-    ):
-        place = Path(name)
-        place.chmod(0o711)
-        if not possible():
-            yield {"none": none}
-            return
-        own: dict[str, Any] = {"isolation": "users", "run_dir": place / "run"}
-        with Namespace() as ns, spawner(place / "users", within=ns.prefix, **own) as users:
-            yield {"none": none, "users": users}
-            assert ns.bystanders() == 3
+    with all_rigs() as lent:
+        yield lent
 
 
 def owned_in_shared_folders(uid: int) -> list[Path]:
@@ -93,11 +79,9 @@ CASES = [
 
 @pytest.mark.parametrize(("attack", "level"), CASES)
 def test_an_attack_comes_to_nothing(
-    rigs: dict[str, Stages], attack: Attack, level: str, tmp_path: Path
+    rigs: Rigs, attack: Attack, level: LevelName, tmp_path: Path
 ) -> None:
-    if level not in rigs:
-        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
-    rig = rigs[level]
+    rig = rigs.at(level)
     with rig.slot("run-0") as slot:
         runner = Runner(rig, slot)
         result = runner.python(attack.program, **attack.limits)
@@ -110,7 +94,7 @@ def test_an_attack_comes_to_nothing(
         assert proof is not None
         assert proof.survivors == 0
         assert proof.kill_ms < LONGEST_END_S * 1000
-        if level == "users":
+        if level in OWN_USER:
             assert live(result.isolation.uid) == 0
             assert owned_in_shared_folders(result.isolation.uid) == []
     began = time.monotonic()
@@ -141,14 +125,12 @@ OUTPUTS = [
 ]
 
 
-@pytest.mark.parametrize("level", ["none", "users"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("text", "problem"), OUTPUTS)
 def test_an_output_that_is_no_plain_file_is_refused_by_name(
-    rigs: dict[str, Stages], text: str, problem: str, level: str, tmp_path: Path
+    rigs: Rigs, text: str, problem: str, level: LevelName, tmp_path: Path
 ) -> None:
-    if level not in rigs:
-        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
-    rig = rigs[level]
+    rig = rigs.at(level)
     with rig.slot("run-0") as slot:
         result = Runner(rig, slot).sh(f"mkdir out; {text}")
         assert result.exit_code == 0, result.stderr
@@ -157,7 +139,7 @@ def test_an_output_that_is_no_plain_file_is_refused_by_name(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("level", ["none", "users"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -169,11 +151,9 @@ def test_an_output_that_is_no_plain_file_is_refused_by_name(
     ],
 )
 def test_an_odd_name_is_kept_and_shown_as_ascii(
-    rigs: dict[str, Stages], name: bytes, shown: str, level: str, tmp_path: Path
+    rigs: Rigs, name: bytes, shown: str, level: LevelName, tmp_path: Path
 ) -> None:
-    if level not in rigs:
-        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
-    rig = rigs[level]
+    rig = rigs.at(level)
     with rig.slot("run-0") as slot:
         program = f"import os\nos.mkdir('out')\nopen(b'out/' + {name!r}, 'w').close()"
         assert Runner(rig, slot).python(program).exit_code == 0

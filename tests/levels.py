@@ -1,0 +1,74 @@
+"""The isolation levels that tests run at, the weakest first, and a rig at each: the one place.
+
+A test that takes its levels from here is run at a new one as soon as that stands in `LEVELS`.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.namespaced import Namespace, possible
+from thermite.rig.stages import Stages
+from thermite.rig.start import spawner
+from thermite.schema.stage import LevelName
+
+LEVELS: Final[tuple[LevelName, ...]] = ("none", "users")
+OWN_USER: Final = tuple(level for level in LEVELS if level.startswith("users"))
+"""Where each slot has a user of its own: a kill(-1) of a stage would else reach the test's."""
+
+
+def why_not(level: LevelName) -> str | None:
+    """Return why a level can't be had in this process, None where it can."""
+    if level == "none" or possible():
+        return None
+    return f"no {level}: no pid namespace can be made here: this needs root and CAP_SYS_ADMIN"
+
+
+@contextlib.contextmanager
+def rig_at(level: LevelName, place: Path, name: str | None = None) -> Iterator[Stages]:
+    """Run a rig; one that can reach a kill(-1) in a pid namespace, whose bystanders must live.
+
+    place: a folder that every user may enter; name: of the rig's folder in it, the level's unless
+    given.
+    """
+    state = place / (name or level)
+    if level == "none":
+        with spawner(state, isolation=level) as stages:
+            yield stages
+        return
+    own: dict[str, Any] = {"isolation": level, "run_dir": place / "run"}
+    with Namespace() as ns, spawner(state, within=ns.prefix, **own) as stages:
+        yield stages
+        assert ns.bystanders() == 3
+
+
+class Rigs:
+    """One rig a level, started when it is first asked for, ended with the stack."""
+
+    def __init__(self, place: Path, stack: contextlib.ExitStack) -> None:
+        self._place, self._stack = place, stack
+        self._started: dict[LevelName, Stages] = {}
+
+    def at(self, level: LevelName) -> Stages:
+        """Return the rig of a level; the test is skipped where it can't be had."""
+        problem = why_not(level)
+        if problem is not None:
+            pytest.skip(problem)
+        if level not in self._started:
+            self._started[level] = self._stack.enter_context(rig_at(level, self._place))
+        return self._started[level]
+
+
+@contextlib.contextmanager
+def all_rigs() -> Iterator[Rigs]:
+    """Lend rigs in a fresh folder that every user may enter."""
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name,
+        contextlib.ExitStack() as stack,
+    ):
+        Path(name).chmod(0o711)
+        yield Rigs(Path(name), stack)
