@@ -146,10 +146,21 @@ def test_event_1_must_name_the_key_that_signs(
 def test_what_a_kill_left_of_a_new_ledger_is_no_ledger(
     path: Path, facts: Facts, rig_key: SigningKey, clock: Clock
 ) -> None:
-    path.with_name("ledger.db.new").write_bytes(b"half of it")
-    path.with_name("ledger.db.new-wal").write_bytes(b"and its log")
+    path.with_name("ledger.db.new").write_bytes(b"SQLite format 3\0half of it")
+    path.with_name("ledger.db.new-wal").write_bytes(b"\x37\x7f\x06\x82and its log")
     Ledger.create(path, facts.opened(), rig_key, now=clock).close()
     assert sorted(file.name for file in path.parent.iterdir()) == ["ledger.db", "ledger.lock"]
+
+
+@pytest.mark.parametrize("ending", ["", "-wal", "-journal"])
+def test_what_is_not_of_sqlite_is_not_removed_for_a_new_ledger(
+    path: Path, facts: Facts, rig_key: SigningKey, clock: Clock, ending: str
+) -> None:
+    notes = path.with_name(f"ledger.db.new{ending}")
+    notes.write_bytes(b"my notes")
+    with pytest.raises(LedgerError, match=f"{notes.name} is in the way"):
+        Ledger.create(path, facts.opened(), rig_key, now=clock)
+    assert notes.read_bytes() == b"my notes"
 
 
 def test_there_is_no_ledger_where_none_is(path: Path, rig_key: SigningKey, clock: Clock) -> None:

@@ -1,10 +1,12 @@
 """Tables for people with SQL: they say what the events say, and can be made anew at any time."""
 
 import json
+import os
 import shlex
 import shutil
 import sqlite3
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.ledger.facts import Facts
 from thermite.cli.root import run
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
+from thermite.ledger.backup import back_up
 from thermite.ledger.views import TABLES, renew
 
 PROMOTION = Path(__file__).parents[1] / "golden/promotion/ledger.db"
@@ -102,6 +105,78 @@ def test_another_file_is_never_written_over(judged: Path, tmp_path: Path, conten
     with pytest.raises(LedgerError, match="is no views file"):
         renew(judged, other)
     assert other.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("ending", "kind"),
+    [
+        *product(
+            ["", "-wal", "-shm", "-journal", ".new", ".new-journal"],
+            ["fifo", "link", "dangling", "notes", "two names"],
+        ),
+        ("", "empty"),
+    ],
+)
+def test_what_is_no_plain_file_of_ours_is_left_alone(
+    judged: Path, tmp_path: Path, ending: str, kind: str
+) -> None:
+    views, elsewhere = tmp_path / "views.db", tmp_path / "elsewhere"
+    if ending in {"-wal", "-shm", "-journal"}:
+        renew(judged, views)
+    if kind != "dangling":
+        renew(judged, elsewhere)
+    odd = tmp_path / f"views.db{ending}"
+    _make_odd(odd, kind, elsewhere)
+    before = odd.lstat()
+    with pytest.raises(LedgerError, match=r"is no|is not of"):
+        renew(judged, views)
+    assert (odd.lstat().st_ino, odd.lstat().st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_another_database_under_the_unfinished_files_name_is_kept(
+    judged: Path, tmp_path: Path
+) -> None:
+    mine = Path(shutil.copy(PROMOTION, tmp_path / "views.db.new"))
+    with pytest.raises(LedgerError, match="no views file that a kill left"):
+        renew(judged, tmp_path / "views.db")
+    assert mine.read_bytes() == PROMOTION.read_bytes()
+
+
+def _make_odd(odd: Path, kind: str, elsewhere: Path) -> None:
+    match kind:
+        case "fifo":
+            os.mkfifo(odd)
+        case "link" | "dangling":
+            odd.symlink_to(elsewhere)
+        case "two names":
+            odd.hardlink_to(elsewhere)
+        case _:
+            odd.write_bytes(b"my notes" * (kind == "notes"))
+
+
+def test_a_views_file_whose_tables_somebody_changed_ends_in_words(
+    ledger: Ledger, facts: Facts, path: Path, tmp_path: Path
+) -> None:
+    views = tmp_path / "views.db"
+    renew(path, views)
+    with closing(sqlite3.connect(views)) as connection:
+        connection.execute("ALTER TABLE commands RENAME COLUMN code TO word")
+    ledger.append([facts.refused()])
+    with pytest.raises(LedgerError, match="remove it, and it is made anew"):
+        renew(path, views)
+
+
+def test_a_name_of_the_ledgers_own_files_is_no_target(judged: Path) -> None:
+    with pytest.raises(LedgerError, match="belongs to the ledger"):
+        renew(judged, judged.with_name("ledger.db-wal"))
+    assert not judged.with_name("ledger.db-wal").exists()
+
+
+def test_a_link_is_no_target_of_a_backup(judged: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy.db").symlink_to(tmp_path / "gone")
+    with pytest.raises(LedgerError, match="there is a file"):
+        back_up(judged, tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").is_symlink()
 
 
 def test_a_ledger_is_no_views_file(judged: Path) -> None:

@@ -4,6 +4,7 @@
 the one safe way. Source: ledger and signing, 1.1 (WAL) and 3.1.
 """
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -26,7 +27,7 @@ def back_up(path: Path, target: Path) -> int:
         FileNotFoundError: there is no ledger.
         LedgerError: the target exists or can't be written, or a hash does not fit.
     """
-    if target.exists():
+    if os.path.lexists(target):
         raise LedgerError(f"there is a file {target} already: name a new one")
     with opened(path) as connection:
         try:

@@ -6,7 +6,9 @@ projection, or of another history, is thrown away and made anew. It may be delet
 Source: ledger and signing, 3.6; sqlite-utils' own transactions: 1.2.
 """
 
+import os
 import sqlite3
+import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -21,6 +23,7 @@ from thermite.errors import LedgerError
 from thermite.ledger.reading import opened
 from thermite.ledger.replay import Recorded, head_at, newest, recorded
 from thermite.ledger.tables import FILE_ERRORS
+from thermite.ledger.whole import BESIDE, beside, left_by_sqlite, made_whole, unfinished
 from thermite.schema import event as e
 
 VERSION: Final = 1
@@ -148,33 +151,100 @@ TABLES: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, type]]]] = {
 
 
 def renew(ledger: Path, target: Path) -> int:
-    """Bring a views file up to the ledger's end, or make it; return how many events it shows.
+    """Bring a views file up to the ledger's end, or make it whole; return its events.
 
     Raises:
         FileNotFoundError: there is no ledger.
-        LedgerError: the ledger was changed, or the target is another file.
+        LedgerError: the ledger was changed, or what is at the target, or beside it under a
+            name that SQLite would use, is anything but a views file of ours.
     """
-    if target.exists() and target.stat().st_size and not _is_ours(target):
-        raise LedgerError(f"{target} is no views file: name another, it would be written over")
+    there = _is_there(ledger, target)
     with opened(ledger) as source:
-        if target.exists() and not _continues(source, target):
-            for ending in ("", "-wal", "-shm", "-journal"):
-                target.with_name(target.name + ending).unlink(missing_ok=True)
-        target.touch(mode=0o600)
-        with closing(sqlite3.connect(target)) as connection:
-            views = sqlite_utils.Database(connection)
-            with views.atomic():
-                for name, (key, columns) in TABLES.items():
-                    views.table(name).create(dict(columns), pk=key, if_not_exists=True)
-            return _fill(views, source)
+        try:
+            if there and _continues(source, target):
+                return _grow(target, source)
+            return _make(target, source)
+        except OSError as error:
+            raise LedgerError(f"{target} can't be written: {error.strerror}") from None
+        except FILE_ERRORS as error:
+            text = f"{target} can't be written: {error}; remove it, and it is made anew"
+            raise LedgerError(text) from None
+
+
+def _make(target: Path, source: sqlite3.Connection) -> int:
+    with made_whole(target) as new:
+        count = _grow(new, source)
+        for ending in BESIDE:
+            beside(target, ending).unlink(missing_ok=True)
+    return count
+
+
+def _is_there(ledger: Path, target: Path) -> bool:
+    """Return whether a views file is at the target, or False when nothing at all is.
+
+    Raises:
+        LedgerError: anything else is, which would be written over or removed.
+    """
+    if target.absolute() in {beside(ledger.absolute(), ending) for ending in BESIDE}:
+        raise LedgerError(f"{target} is a name that belongs to the ledger: name another file")
+    there = _is_plain(target)
+    if there and not _is_ours(target):
+        raise LedgerError(f"{target} is no views file: name another, it would be written over")
+    for ending in BESIDE:
+        path = beside(target, ending)
+        if _is_plain(path) and not (there and left_by_sqlite(path)):
+            raise LedgerError(
+                f"{path} is not of the views file {target.name}: move it away or name another file"
+            )
+    _check_unfinished(unfinished(target))
+    return there
+
+
+def _check_unfinished(new: Path) -> None:
+    """Refuse to remove another database that has the name under which views are made."""
+    killed = os.path.lexists(beside(new, "-journal"))
+    if _is_plain(new) and new.stat().st_size and not killed and not _is_ours(new):
+        raise LedgerError(f"{new} is no views file that a kill left unfinished: move it away")
+
+
+def _is_plain(path: Path) -> bool:
+    """Return whether a plain file of one name is there, False when nothing is.
+
+    Raises:
+        LedgerError: a link, a device, a pipe, a folder, or a file that has other names.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LedgerError(f"{path} can't be looked at: {error.strerror}") from None
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise LedgerError(
+            f"{path} is no views file, but a link, a device or another thing that is no plain file"
+            " of one name: name another file"
+        )
+    return True
 
 
 def _is_ours(target: Path) -> bool:
+    """Return whether a plain file has the table that marks every views file, read without trace."""
     try:
-        with closing(sqlite3.connect(f"{target.absolute().as_uri()}?mode=ro", uri=True)) as file:
-            return "projection" in sqlite_utils.Database(file).table_names()
+        address = f"{target.absolute().as_uri()}?immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as file:
+            columns = file.execute("SELECT name FROM pragma_table_info('projection')").fetchall()
     except FILE_ERRORS:
         return False
+    return [name for (name,) in columns] == list(TABLES["projection"][1])
+
+
+def _grow(target: Path, source: sqlite3.Connection) -> int:
+    with closing(sqlite3.connect(target)) as connection:
+        views = sqlite_utils.Database(connection)
+        with views.atomic():
+            for name, (key, columns) in TABLES.items():
+                views.table(name).create(dict(columns), pk=key, if_not_exists=True)
+        return _fill(views, source)
 
 
 def _continues(source: sqlite3.Connection, target: Path) -> bool:
