@@ -151,7 +151,9 @@ def test_repositories_of_another_user_are_read(
     for root in (project, kit):
         for path in (root, *root.rglob("*")):
             os.chown(path, 12345, 12345)
-    refused = subprocess.run(["git", "-C", str(kit), "log"], check=False, capture_output=True)
+    strict = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    plain = ["git", "-C", str(kit), "log"]
+    refused = subprocess.run(plain, check=False, capture_output=True, env=strict)
     assert b"dubious ownership" in refused.stderr
     whole = checked(home, contract_at(project), kit=kit)
     assert whole.completed.contract.project.commit

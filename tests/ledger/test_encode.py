@@ -49,7 +49,9 @@ def deep(levels: int) -> list[object]:
         ),
         pytest.param(lane(x=(1, 2)), "data.options.x is (1, 2)", id="a tuple where anything goes"),
         pytest.param(lane(x=object()), "has no JSON form", id="no JSON value"),
-        pytest.param(lane(x=deep(5000)), "nested too deeply", id="nested"),
+        pytest.param(lane(x=deep(100_000)), "nested too deeply", id="nested beyond any stack"),
+        pytest.param(lane(x=deep(5000)), "nested", id="nested beyond some stacks"),
+        pytest.param(lane(x=deep(29)), "nested more than 32 levels deep", id="nested"),
         pytest.param(Steered(text="x" * MOST_BODY_BYTES, lane=None), "at most 262144", id="long"),
         pytest.param(Steered(text=7, lane=None), "would not come back", id="wrong type"),  # type: ignore[arg-type]
     ],
@@ -61,6 +63,11 @@ def test_what_can_not_be_replayed_is_refused(
         ledger.append([facts.steered(), facts.event(data)])
     assert words in str(caught.value)
     assert ledger.size == 1
+
+
+def test_the_deepest_contract_fits_into_an_event(facts: Facts, ledger: Ledger) -> None:
+    ledger.append([facts.event(lane(x=deep(28), y=[[]] * 40))])
+    assert ledger.size == 2
 
 
 def test_a_field_that_may_be_null_does_not_swallow_nan(facts: Facts, ledger: Ledger) -> None:

@@ -19,9 +19,13 @@ from thermite.errors import LedgerError
 from thermite.ledger.chain import leaf
 from thermite.ledger.dedup import dedup_key
 from thermite.schema.event import ENVELOPES, Event
+from thermite.schema.strict_json import NotStrictJson, read
 
 MOST_BODY_BYTES: Final = 256 * 1024
 """Longest body of an event; larger things are kept by their SHA-256 (3.2)."""
+MOST_LEVELS: Final = 32
+"""Deepest nesting of an event: the deepest contract (29) at its third. What an interpreter's own
+stack allows differs from one Python to the next, and another one must read this ledger."""
 MOST_WHOLE: Final = 2**53 - 1
 """Largest whole number in an event's data, the last that every JSON reader keeps (3.2)."""
 MOST_MONO_NS: Final = 2**63 - 1
@@ -73,6 +77,8 @@ def encode(event: Event) -> Row:
         back = decode(body)
     except ValueError as error:
         raise LedgerError(f"an event {tag} would not come back: {error}") from None
+    if body.count(b"[") + body.count(b"{") > MOST_LEVELS:
+        _check_levels(body, tag)
     if back != event:
         place = _difference(event, back, "") or "a field"
         raise LedgerError(f"an event {tag} would not come back as it went in: {place}")
@@ -102,6 +108,13 @@ def _bytes_of(event: Event, tag: str) -> bytes:
         raise LedgerError(f"an event {tag} has no JSON form: {error}") from None
     except RecursionError:
         raise LedgerError(f"an event {tag} has no JSON form: it is nested too deeply") from None
+
+
+def _check_levels(body: bytes, tag: str) -> None:
+    try:
+        read(body, most_bytes=MOST_BODY_BYTES, most_levels=MOST_LEVELS)
+    except NotStrictJson as why:
+        raise LedgerError(f"an event {tag} is no JSON that every reader takes: {why}") from None
 
 
 def _check_numbers(event: Event, body: bytes, tag: str) -> None:
