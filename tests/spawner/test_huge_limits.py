@@ -3,6 +3,7 @@
 import pytest
 
 from tests.spawner.conftest import NewRig, Runner
+from tests.spawner.realtime import needs_realtime
 from thermite.schema.stage import CollectLimits, Limits
 
 HUGE = [10**15, 2**43, 2**44, 2**53 - 1]
@@ -15,6 +16,7 @@ def test_a_huge_limit_is_no_limit_and_no_overflow(run: Runner, name: str, limit:
     assert (result.exit_code, result.killed) == (3, None)
 
 
+@needs_realtime
 @pytest.mark.parametrize("limit", HUGE)
 def test_a_timed_run_bears_a_huge_time(new_rig: NewRig, limit: int) -> None:
     with new_rig(realtime_runs=True) as rig, rig.block(), rig.slot("run-0") as slot:

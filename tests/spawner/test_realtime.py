@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.spawner.conftest import NewRig, live
+from tests.spawner.realtime import needs_realtime
 from thermite.errors import InfrastructureError
 from thermite.schema.stage import Limits
 
@@ -13,12 +14,9 @@ pytestmark = pytest.mark.measures
 
 SPIN = "import os, signal\nprint(os.sched_getscheduler(0), flush=True)\nwhile 1: pass"
 ASK = ["python3", "-I", "-S", "-c", "import os; print(os.sched_getscheduler(0))"]
-needs_two_cpus = pytest.mark.skipif(
-    len(os.sched_getaffinity(0)) < 2, reason="one CPU: a real-time run would hold up its spawner"
-)
 
 
-@needs_two_cpus
+@needs_realtime
 def test_a_timed_run_is_fifo_and_everything_else_is_not(new_rig: NewRig) -> None:
     with new_rig(realtime_runs=True) as stages:
         assert "realtime" in stages.isolation.features
@@ -31,7 +29,7 @@ def test_a_timed_run_is_fifo_and_everything_else_is_not(new_rig: NewRig) -> None
     assert timed.stdout.strip() == str(os.SCHED_FIFO).encode()
 
 
-@needs_two_cpus
+@needs_realtime
 def test_a_real_time_spinner_is_ended_at_its_limit(new_rig: NewRig) -> None:
     with new_rig(realtime_runs=True) as stages, stages.slot("run-0") as slot:
         env = {"PATH": stages.path_variable}
