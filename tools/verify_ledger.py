@@ -217,7 +217,11 @@ def carried(path: Path, events: list[Event]) -> str:
     true = judge(events, [e for e in events if e["type"] == "champion_promoted"][0])[1]
     wrong = [key for key in true | file["summary"] if true.get(key) != file["summary"].get(key)]
     need(not wrong, f"the summary does not say what the events say: {wrong}")
-    return f"{len(events)} of {size} events, and they are in the signed root"
+    if file["command"] is not None:
+        sent = sha(b64(json.loads(b64(file["command"]), object_pairs_hook=once)["payload"])).hex()
+        told_by = {e["command"] for e in events if e["type"] in {*CREATED, "command_accepted"}}
+        need(told_by == {sent}, "the command is another one")
+    return f"{len(events)} of {size} events signed; not proven: made, patch, command's signatures"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)

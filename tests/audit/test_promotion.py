@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.golden.make_promotion import KEY
+from tests.golden.make_promotion import KEY, make
+from tests.tools.test_verify_ledger import doctored, resigned
 from thermite.audit.promotion import export, verify
 from thermite.cli.root import run
+from thermite.command.envelope import digest, read_envelope, seal
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, NotFoundError
-from thermite.schema.promotion import Made
+from thermite.schema.promotion import Made, PromotionFile
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -137,6 +140,79 @@ def test_any_change_fails_in_both(
     assert second_opinion(path) == 8
 
 
+SENT = seal(b'{"v":1}', "application/vnd.thermite.command.v1+json", [KEY])
+
+
+@pytest.fixture(scope="module")
+def ordered(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """Export the promotion of a ledger whose assignment came by a kept command."""
+    folder = tmp_path_factory.mktemp("ordered")
+    sent = digest(read_envelope(SENT).payload)
+
+    def renamed(connection: sqlite3.Connection) -> None:
+        rows = connection.execute("SELECT seq, body, dedup FROM events").fetchall()
+        for seq, body, dedup in rows:
+            body_now = body.replace(b"5" * 64, sent.encode()).replace(b"5" * 32, b"6" * 32)
+            key = dedup and dedup.replace("5" * 32, "6" * 32)
+            row = (body_now, key, seq)
+            connection.execute("UPDATE events SET body = ?, dedup = ? WHERE seq = ?", row)
+
+    path = doctored(folder, renamed, resigned)
+    return dict(msgspec.to_builtins(export(path, "163", made=MADE))) | {
+        "command": base64.b64encode(SENT).decode()
+    }
+
+
+def test_a_command_passes_when_the_events_name_its_payload(ordered: Whole, tmp_path: Path) -> None:
+    raw = json.dumps(ordered).encode()
+    assert (verify(raw).problem, verify(raw).command) == (None, True)
+    (tmp_path / "p.json").write_bytes(raw)
+    assert second_opinion(tmp_path / "p.json") == 0
+
+
+OTHER = seal(b'{"v":2}', "application/vnd.thermite.command.v1+json", [KEY])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(base64.b64encode(OTHER).decode(), id="another command"),
+        pytest.param(base64.b64encode(SENT[:-9]).decode(), id="half of it"),
+        pytest.param(base64.b64encode(b"[1]").decode(), id="no envelope"),
+        pytest.param("no base64", id="no base64"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_another_command_fails_in_both(ordered: Whole, tmp_path: Path, command: str) -> None:
+    raw = json.dumps(ordered | {"command": command}).encode()
+    assert "its command" in (verify(raw).problem or "")
+    (tmp_path / "p.json").write_bytes(raw)
+    assert second_opinion(tmp_path / "p.json") == 8
+
+
+def test_no_part_of_a_file_changes_in_silence(
+    ordered: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a signature does not cover is named as not proven, or its change fails."""
+    whole = ordered | {"patch": "diff"}
+    for name, other in {
+        "format": "thermite.promotion/2",
+        "made": {"by": "x", "at": "y"},
+        "summary": whole["summary"] | {"k": 2},
+        "rig_key": base64.b64encode(SigningKey.generate().public.raw).decode(),
+        "checkpoint": whole["checkpoint"].replace("time 2", "time 3"),
+        "events": whole["events"][:-1],
+        "proof": whole["proof"][:-1],
+        "command": base64.b64encode(OTHER).decode(),
+        "patch": "another",
+    }.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(whole | {name: other}))
+        ended = run(["verify", str(path)])
+        assert ended != 0 or f"{name}: not proven" in capsys.readouterr().out, name
+    assert set(whole) == set(PromotionFile.__struct_fields__)
+
+
 def test_a_promotion_without_runs_is_no_evidence(tmp_path: Path) -> None:
     ledger = Path(shutil.copy(GOLDEN / "ledger/ledger.db", tmp_path))
     with pytest.raises(LedgerError, match="parameters of the rule"):
@@ -173,3 +249,26 @@ def test_the_commands_write_a_file_and_check_it(
     assert "signed it" in told["problem"]
     assert run(["verify", str(tmp_path / "none")]) == 3
     assert run(["verify", str(target), "--project", str(tmp_path)]) == 8
+
+
+def test_a_project_bears_out_the_patch_or_the_check_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The patch is proven by the trees of both commits; a changed one is not."""
+    state = make(tmp_path).parent
+    target, project = tmp_path / "gain.json", str(state / "repos/project-p.git")
+    with sqlite3.connect(state / "ledger.db") as file:
+        query = "SELECT seq FROM events WHERE type = 'champion_promoted'"
+        seq = str(file.execute(query).fetchone()[0])
+    assert run(["export", seq, "--state", str(state), "--patch", "-o", str(target)]) == 0
+    capsys.readouterr()
+    assert run(["verify", str(target), "--project", project]) == 0
+    assert "patch: it turns the champion's tree into" in capsys.readouterr().out
+    text = target.read_text()
+    for old, new, why in (("80}", "81}", "its patch makes tree"), ("100}", "99}", "does not fit")):
+        assert text.count(f'\\"ms\\": {old}') == 1
+        target.write_text(text.replace(f'\\"ms\\": {old}', f'\\"ms\\": {new}'))
+        assert run(["verify", str(target), "--project", project, "--json"]) == 8
+        told = json.loads(capsys.readouterr().out)
+        assert why in told["problem"]
+        assert told["parts"] == {"command": None, "patch": "not proven", "made": "not proven"}

@@ -12,9 +12,10 @@ import msgspec
 from thermite.audit.evidence import Evidence
 from thermite.audit.verify import promotion_proof
 from thermite.command import strict_base64
+from thermite.command.envelope import digest, read_envelope
 from thermite.command.note import open_note
 from thermite.command.public_key import PublicKey
-from thermite.errors import LedgerError, NotFoundError, UsageError
+from thermite.errors import CommandError, LedgerError, NotFoundError, UsageError
 from thermite.ledger.chain import leaf
 from thermite.ledger.encode import decode
 from thermite.ledger.merkle import root_of_carried
@@ -52,7 +53,9 @@ class Carried(Strict):
     """A promotion file that was checked; problem: why it fails, or None.
 
     events, size: how many are carried, of how many; coin_open: the seed is not revealed yet;
-    key_pinned: somebody named the key, else it is the file's own word.
+    key_pinned: somebody named the key, else it is the file's own word. command: whether one is
+    carried, which is then the one that the events name; patch: as carried, which only the
+    commits can prove.
     """
 
     summary: Summary
@@ -61,6 +64,8 @@ class Carried(Strict):
     size: int
     coin_open: bool
     key_pinned: bool
+    command: bool
+    patch: str | None
     problem: str | None = None
 
 
@@ -137,11 +142,15 @@ def verify(raw: bytes, rig_key: PublicKey | None = None) -> Carried:
         size=0,
         coin_open=False,
         key_pinned=rig_key is not None,
+        command=whole.command is not None,
+        patch=whole.patch,
     )
     try:
         _check_pin(key, rig_key)
         size = _check_proof(whole, key)
-        coin_open = _check_events(whole)
+        events = [decode_event(event) for event in whole.events]
+        _check_command(whole.command, events)
+        coin_open = _check_events(whole.summary, events)
     except LedgerError as error:
         return msgspec.structs.replace(said, problem=str(error))
     return msgspec.structs.replace(said, size=size, coin_open=coin_open)
@@ -223,9 +232,23 @@ def _check_proof(whole: PromotionFile, key: PublicKey) -> int:
     return note.size
 
 
-def _check_events(whole: PromotionFile) -> bool:
+def _check_command(carried: str | None, events: Sequence[e.Event]) -> None:
+    """Compare the payload of the carried envelope with the digests that the events name."""
+    if carried is None:
+        return
+    try:
+        payload = read_envelope(strict_base64.decode(carried)).payload
+    except (ValueError, CommandError) as error:
+        raise LedgerError(f"its command can't be read: {error}") from None
+    created = e.AssignmentCreated | e.LocalJob
+    named = {event.command for event in events if isinstance(event.data, created)}
+    named |= {event.data.sha256 for event in events if isinstance(event.data, e.CommandAccepted)}
+    if named != {digest(payload)}:
+        raise LedgerError("its command is not the one that its events name")
+
+
+def _check_events(said: Summary, events: Sequence[e.Event]) -> bool:
     """Return whether the coin is still secret."""
-    events = [decode_event(event) for event in whole.events]
     promoted = [event for event in events if isinstance(event.data, e.ChampionPromoted)]
     if len(promoted) != 1:
         raise LedgerError(f"it carries {len(promoted)} promotions, and one is the rule")
@@ -233,7 +256,7 @@ def _check_events(whole: PromotionFile) -> bool:
     evidence.check()
     true = evidence.summary()
     for name in Summary.__struct_fields__:
-        if getattr(true, name) != getattr(whole.summary, name):
+        if getattr(true, name) != getattr(said, name):
             raise LedgerError(f"its summary says another {name} than its events")
     return evidence.seed is None
 

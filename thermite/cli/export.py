@@ -11,7 +11,7 @@ from thermite.audit.promotion import export
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
-from thermite.kit.git import git
+from thermite.kit.patch import patch_between
 from thermite.report import promotion as report
 from thermite.schema.promotion import MOST_FILE_BYTES, Made, PromotionFile
 
@@ -64,5 +64,4 @@ def _patch(repos: Path, whole: PromotionFile) -> str:
     repo = repos / f"project-{summary.project.repo}.git"
     if not repo.is_dir():
         raise CommandEnds(Exit.NOT_FOUND, f"there is no repository {repo}: leave out --patch")
-    said = git(repo, "diff", "--binary", summary.champion.commit, summary.candidate.commit, "--")
-    return said.decode("utf-8", "replace")
+    return patch_between(repo, summary.champion.commit, summary.candidate.commit)

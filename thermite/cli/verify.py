@@ -1,5 +1,6 @@
 """`thermite verify`: check a promotion that somebody carried here, on any machine."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from thermite.cli.output import Output, with_output
 from thermite.command.public_key import PublicKey
 from thermite.errors import UsageError
 from thermite.kit.git import GitError, git
+from thermite.kit.patch import tree_after
 from thermite.report import promotion as report
 from thermite.schema.promotion import MOST_FILE_BYTES
 
@@ -23,7 +25,7 @@ _MOST_KEY_BYTES = 4096
 @click.option(
     "--project",
     type=click.Path(path_type=Path),
-    help="A repository whose trees of both commits must be those that were judged.",
+    help="A repository that must have the trees that were judged, and bear out the patch.",
 )
 @with_output
 def command(output: Output, file: Path, *, rig_key: str | None, project: Path | None) -> None:
@@ -36,19 +38,27 @@ def command(output: Output, file: Path, *, rig_key: str | None, project: Path | 
     with file.open("rb") as opened:
         raw = opened.read(MOST_FILE_BYTES + 1)
     found = verify(raw, None if rig_key is None else _key(rig_key))
-    problem = found.problem or (None if project is None else _tree_problem(found, project))
-    output.document(report.document(found) | {"holds": problem is None, "problem": problem})
+    problem = found.problem or (None if project is None else _project_problem(found, project))
+    proof: report.Proof = "not proven" if project is None or problem is not None else "proven"
+    patch = None if found.patch is None else proof
+    parts = report.parts(command=found.command, patch=patch)
+    told = report.document(found) | {"holds": problem is None, "problem": problem}
+    output.document(told | {"parts": parts})
     for line in report.lines(found.summary):
         output.result(line)
-    _tell(output, found, problem)
+    _tell(output, found, parts, problem)
     if problem is not None:
         raise CommandEnds(Exit.AUDIT_FINDING)
 
 
-def _tell(output: Output, found: Carried, problem: str | None) -> None:
+def _tell(
+    output: Output, found: Carried, parts: Mapping[str, str | None], problem: str | None
+) -> None:
     if problem is None:
         open_coin = ", coin not yet revealed" if found.coin_open else ""
         output.result(f"PASS: {found.events} of {found.size} events, signed{open_coin}")
+        for line in report.part_lines(parts):
+            output.result(line)
     else:
         output.result(f"FAIL: {problem}")
     if not found.key_pinned:
@@ -67,6 +77,21 @@ def _key(told: str) -> PublicKey:
     if not words:
         raise UsageError(f"{told} holds no key: write `thermite-ed25519 <base64> <label>`")
     return PublicKey.from_line(line)[0]
+
+
+def _project_problem(found: Carried, project: Path) -> str | None:
+    """Return why a repository does not show what the file says, or None."""
+    problem = _tree_problem(found, project)
+    if problem is not None or found.patch is None:
+        return problem
+    summary = found.summary
+    try:
+        made = tree_after(project, summary.champion.tree, found.patch.encode())
+    except GitError as error:
+        return f"its patch does not fit the champion's tree: {error}"
+    if made != summary.candidate.tree:
+        return f"its patch makes tree {made} of the champion, and {summary.candidate.tree} is told"
+    return None
 
 
 def _tree_problem(found: Carried, project: Path) -> str | None:

@@ -3,11 +3,14 @@
 Source: ledger and signing, 3.14: what `thermite verify` prints.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from thermite.schema.promotion import Summary
+
+Proof: TypeAlias = Literal["proven", "not proven"]
 
 LIMITS = (
     "not shown by this file: that the rig told the truth about its clock, and how many attempts"
@@ -30,6 +33,31 @@ def lines(summary: Summary) -> list[str]:
         f"cells {', '.join(summary.cells)}; held out {', '.join(summary.held_out_cells) or 'none'}",
         f"isolation {summary.isolation}, selftest {summary.grade or 'none'}",
     ]
+
+
+def parts(*, command: bool, patch: Proof | None) -> dict[str, str | None]:
+    """Return what is shown about each part of the file that no signature covers.
+
+    command: whether one is carried; patch: how far it was proven, None without one.
+    """
+    return {
+        "command": "payload proven, signatures not proven" if command else None,
+        "patch": patch,
+        "made": "not proven",
+    }
+
+
+def part_lines(shown: Mapping[str, str | None]) -> list[str]:
+    """Return the same for people; a part that is not carried has no line."""
+    said = {
+        "command": "command: its payload is the one that was accepted; its signatures are not"
+        " proven here",
+        "patch": "patch: it turns the champion's tree into the candidate's"
+        if shown["patch"] == "proven"
+        else "patch: not proven, compare it with --project",
+        "made": "made: not proven, a note by whoever wrote the file",
+    }
+    return [said[name] for name, proof in shown.items() if proof is not None]
 
 
 def document(checked: msgspec.Struct) -> dict[str, Any]:
