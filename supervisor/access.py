@@ -206,13 +206,16 @@ def _private_bytes(path: Path) -> bytes:
         OSError: it is not; strerror says what.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(0, "it is no plain file")
         if found.st_mode & _OTHERS:
             raise OSError(0, f"others may read it: its mode is {stat.S_IMODE(found.st_mode):04o}")
-        return file.read(MOST_BYTES + 1)[:MOST_BYTES]
+        with os.fdopen(os.dup(fd), "rb") as file:
+            return file.read(MOST_BYTES + 1)[:MOST_BYTES]
+    finally:
+        os.close(fd)
 
 
 def _check(name: str, access: Access, secret: str) -> None:

@@ -161,6 +161,10 @@ def test_what_is_not_of_sqlite_is_not_removed_for_a_new_ledger(
     with pytest.raises(LedgerError, match=f"{notes.name} is in the way"):
         Ledger.create(path, facts.opened(), rig_key, now=clock)
     assert notes.read_bytes() == b"my notes"
+    notes.unlink()
+    notes.mkdir()
+    with pytest.raises(LedgerError, match=f"{notes.name} is in the way"):
+        Ledger.create(path, facts.opened(), rig_key, now=clock)
 
 
 def test_there_is_no_ledger_where_none_is(path: Path, rig_key: SigningKey, clock: Clock) -> None:

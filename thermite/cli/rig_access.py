@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
 from thermite.errors import UsageError
 from thermite.rig.access import accesses, remove_access, set_access
-from thermite.schema.access import DEFAULT_USER, MOST_BYTES, Access
+from thermite.schema.access import DEFAULT_USER, MOST_BYTES, Access, check_access
 
 STATE: Final = click.option(
     "--state",
@@ -39,8 +40,9 @@ def list_accesses(output: Output, *, state: Path) -> None:
     rows = [
         {
             "name": name,
-            "for": one.place if one else None,
-            "secret": None if one is None else "key_command" if one.secret is None else "file",
+            "for": None if isinstance(one, str) else one.place,
+            "secret": None if isinstance(one, str) else "file" if one.secret else "key_command",
+            "problem": one if isinstance(one, str) else None,
         }
         for name, one in found.items()
     ]
@@ -82,12 +84,13 @@ def set_one(
     """
     if key_command and secret is not None:
         raise UsageError("give --secret or --key-command, not both")
-    access = Access(
-        place=place,
-        user=user,
-        secret=None if key_command else _secret(secret, is_ssh=not place.startswith("https:")),
-        trusted=None if trusted is None else _read(trusted),
-    )
+    if trusted == Path("-"):
+        raise UsageError("--trusted needs a file: standard input is for the secret")
+    access = Access(place=place, user=user, trusted=None if trusted is None else _read(trusted))
+    check_access(access)
+    if not key_command:
+        told = _secret(secret, is_ssh=access.is_ssh)
+        access = msgspec.structs.replace(access, secret=told)
     replaced = set_access(state, name, access)
     output.document({"name": name, "for": place, "replaced": replaced})
     output.result(visible(f"{'replaced' if replaced else 'set'} access {name}  {_shown(access)}"))
@@ -131,8 +134,8 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 text") from None
 
 
-def _shown(access: Access | None) -> str:
-    if access is None:
-        return "its file can't be read as an access: set it again"
+def _shown(access: Access | str) -> str:
+    if isinstance(access, str):
+        return f"can't be used: {access}: set it again"
     kind = "key" if access.is_ssh else "token"
     return f"{kind} for {access.place}" + (", from key_command" if access.secret is None else "")

@@ -19,7 +19,7 @@ from thermite.control.home import ControlHome
 from thermite.control.private_file import replace
 from thermite.control.toml_text import table
 from thermite.errors import KitError, NotFoundError, UsageError
-from thermite.schema.access import covers, place_of
+from thermite.schema.access import covers, has_credentials, place_of
 from thermite.schema.command import McpProvider, Providers, Source
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import is_name
@@ -104,6 +104,11 @@ def add_access(home: ControlHome, name: str, access: AccessSetting) -> None:
     """
     if not is_name(name):
         raise UsageError(f"{name[:80]!a} is no name for an access: use a-z, 0-9, '.', '_', '-'")
+    if access.place is not None and has_credentials(access.place):
+        raise UsageError(
+            "--for holds a name or token before the @, and Settings is no place for one: leave"
+            " it out here, and give it to thermite rig access set on the rig"
+        )
     if access.place is not None and place_of(access.place) is None:
         raise UsageError(
             f"{access.place[:80]!a} is no place of an access: give the beginning of an https or"

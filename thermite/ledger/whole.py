@@ -63,11 +63,13 @@ def left_by_sqlite(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             return False
-        return found.st_size == 0 or file.read(16).startswith(_MAGIC[kind])
+        return found.st_size == 0 or os.read(descriptor, 16).startswith(_MAGIC[kind])
+    finally:
+        os.close(descriptor)
 
 
 def _remove(path: Path) -> None:

@@ -5,6 +5,7 @@ is bound to a place, so that no order, however well signed, sends its secret els
 Source: ledger and signing, 3.9 "Access".
 """
 
+import base64
 import re
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -26,6 +27,9 @@ NAME_IN_COMMAND: Final = "{name}"
 """Stands in `key_command` for the name of the access."""
 
 _SCP: Final = re.compile(r"([A-Za-z0-9._-]+)@([A-Za-z0-9._-]+|\[[^\]\s]+\]):(?!//)(.*)")
+_OPENSSH: Final = b"openssh-key-v1\0"
+_NO_CIPHER: Final = b"\0\0\0\4none"
+"""How the bytes of a key begin that ssh-keygen wrote without a passphrase (PROTOCOL.key)."""
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
@@ -60,7 +64,8 @@ class Access(Strict):
     @property
     def is_ssh(self) -> bool:
         """Whether its secret is a private key."""
-        return self.place.startswith("ssh:")
+        place = place_of(self.place)
+        return place is not None and place.scheme == "ssh"
 
 
 def read_access(raw: bytes) -> Access | None:
@@ -94,6 +99,15 @@ def place_of(url: str) -> Place | None:
     return Place(parts.scheme, parts.username, parts.hostname, port, path)
 
 
+def has_credentials(url: str) -> bool:
+    """Return whether an address holds what may be a secret: a password, or a user for https."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "@" in url
+    return parts.password is not None or (parts.username is not None and parts.scheme != "ssh")
+
+
 def covers(place: str, url: str) -> bool:
     """Return whether an access for a place may be used for an address."""
     bound, wanted = place_of(place), place_of(url)
@@ -110,12 +124,18 @@ def check_access(access: Access) -> None:
     Raises:
         UsageError: by whoever sets it; the text holds nothing secret.
     """
-    place = place_of(access.place)
-    if place is None:
+    if has_credentials(access.place):
+        raise UsageError(
+            "--for holds a name or token before the @: an address is shown and recorded, so give"
+            " the name with --user and the token with --secret"
+        )
+    if place_of(access.place) is None:
         raise UsageError(
             "--for needs the address that the access is for, or the beginning of its path, as"
-            " https://git.example.org/team or ssh://git@git.example.org/team, without a password"
+            " https://git.example.org/team or ssh://git@git.example.org/team"
         )
+    if access.is_ssh and access.user != DEFAULT_USER:
+        raise UsageError("--user is for https: write the user into the address, ssh://USER@host")
     if not re.fullmatch(r"[!-~]{1,200}", access.user):
         raise UsageError("--user needs a name without blanks, at most 200 characters")
     if access.secret is not None:
@@ -125,16 +145,28 @@ def check_access(access: Access) -> None:
 def _check_secret(secret: str, *, is_ssh: bool) -> None:
     if not secret or len(secret) > MOST_SECRET:
         raise UsageError(f"a secret has 1 to {MOST_SECRET} characters, and this has {len(secret)}")
-    if is_ssh and not _PRIVATE_KEY.match(secret):
+    if is_ssh and (not _PRIVATE_KEY.match(secret) or _has_passphrase(secret)):
         raise UsageError(
             "an access to an ssh address is a private key without a passphrase, in the form that"
-            " ssh-keygen writes, and this does not begin like one"
+            " ssh-keygen writes, and this "
+            + ("has a passphrase" if _PRIVATE_KEY.match(secret) else "does not begin like one")
         )
     if not is_ssh and not (secret.isprintable() and secret.isascii()):
         raise UsageError(
             "a password or token is one line of printable ASCII: give a file that holds it and"
             " nothing else"
         )
+
+
+def _has_passphrase(key: str) -> bool:
+    """Return whether a private key is encrypted, by its words or by its cipher's name."""
+    packed = "".join(line for line in key.splitlines() if not line.startswith("-"))
+    try:
+        raw = base64.b64decode(packed, validate=True)
+    except ValueError:
+        raw = b""
+    ours = raw.startswith(_OPENSSH)
+    return "ENCRYPTED" in key or (ours and not raw.startswith(_OPENSSH + _NO_CIPHER))
 
 
 def check_key_command(command: list[str]) -> None:
