@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -45,7 +46,7 @@ def new_rig(place: Path) -> NewRig:
         pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
 
     @contextlib.contextmanager
-    def new(name: str = "rig", **config: object) -> Iterator[Stages]:
+    def new(name: str = "rig", **config: Any) -> Iterator[Stages]:  # noqa: ANN401 - spawner's
         with (
             Namespace() as ns,
             spawner(

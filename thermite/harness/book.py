@@ -58,11 +58,15 @@ class Book:
         with self.lock:
             if self._closed:
                 raise LedgerError("the ledger is unavailable since an append failed")
-            events = self._fold(drafts)
-            if self._group is not None:
-                self._group += events
-                return [*range(self.state.seq - len(events) + 1, self.state.seq + 1)]
-            return self._commit(events)
+            try:
+                events = self._fold(drafts)
+                if self._group is None:
+                    return self._commit(events)
+            except BaseException:  # the state may be ahead of the file, whatever struck
+                self._closed = True
+                raise
+            self._group += events
+            return [*range(self.state.seq - len(events) + 1, self.state.seq + 1)]
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -80,20 +84,17 @@ class Book:
             group = self._group = []
             try:
                 yield
+                self._group = None
+                if group:
+                    self._commit(group)
             except BaseException:
                 self._closed = self._closed or bool(group)
                 raise
             finally:
                 self._group = None
-            if group:
-                self._commit(group)
 
     def _commit(self, events: list[Event]) -> list[int]:
-        try:
-            seqs = self.ledger.append(events)
-        except LedgerError:
-            self._closed = True
-            raise
+        seqs = self.ledger.append(events)
         self.changed.notify_all()
         return seqs
 
@@ -109,7 +110,6 @@ class Book:
             event = self._envelope(draft)
             why = problem(self.state, event)
             if why is not None:
-                self._closed = True
                 raise RuntimeError(f"{TAG_OF[type(draft.data)]} can't follow here: {why}")
             fold(self.state, self.state.seq + 1, event)
             events.append(event)

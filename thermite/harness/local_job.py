@@ -6,18 +6,18 @@ out no picking among nonces. The state folder may be thrown away afterwards.
 Source: judging, 3.11; kit requirements, 20.
 """
 
+import contextlib
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from thermite.campaign import hill_climb
-from thermite.campaign.state import Attempt
-from thermite.errors import KitError
+from thermite.campaign import attempts, hill_climb
+from thermite.campaign.state import Assignment, Attempt
+from thermite.errors import KitError, LedgerError
 from thermite.harness import clock
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
@@ -40,6 +40,10 @@ PROJECT: Final = "local"
 """Name of the kept repository that a local job's folders are committed into."""
 NONCE_BYTES: Final = 32
 """judging, 3.1: a local job puts 32 fresh random bytes in the place of the payload's hash."""
+
+
+INTERRUPTED: Final = "interrupted"
+"""Why a job ended that came to no verdict of the judge."""
 
 
 @dataclass(frozen=True)
@@ -157,19 +161,49 @@ class LocalJudge:
         return hold
 
 
-@contextmanager
+@contextlib.contextmanager
 def local_judge(state: Path, kit_folder: Path, kit_name: str) -> Iterator[LocalJudge]:
     """Run a rig for this process alone in a state folder, and judge with one kit.
 
+    SIGINT ends the job that runs as cancelled, and everything in order.
+
     Raises:
         InfrastructureError: the spawner does not start.
+        KeyboardInterrupt: there was a SIGINT.
     """
-    with spawner(state) as stages:
+    with spawner(state, interruptible=True) as stages:
         bench = open_bench(state, stages, RigSettings())
         try:
+            end_open_jobs(bench)
             yield LocalJudge(bench, kit_folder, kit_name)
+        except KeyboardInterrupt:
+            with contextlib.suppress(LedgerError):  # the next command in this folder does it
+                end_open_jobs(bench)
+            raise
         finally:
             bench.book.close()
+
+
+def end_open_jobs(bench: Bench) -> None:
+    """End the local jobs that an interrupt or a kill left open, as cancelled; coins are shown.
+
+    Raises:
+        LedgerError: the ledger takes no more.
+    """
+    for job in list(bench.book.state.assignments.values()):
+        if job.nonce is None or job.status == "ended":
+            continue
+        open_ones = [a for a in job.attempts.values() if a.status != "ended"]
+        payloads = [payload for attempt in open_ones for payload in _cancelled(job, attempt)]
+        payloads.append(hill_climb.the_end(job, INTERRUPTED, bench.seed(job)))
+        bench.book.append(*[Draft(p, job.id, actor="local") for p in payloads])
+
+
+def _cancelled(job: Assignment, attempt: Attempt) -> list[Strict]:
+    if attempt.status == "held":
+        return hill_climb.hold_ran_out(job, attempt.started.attempt)
+    verdict = attempts.unmeasured(attempt, "cancelled", ["the job was interrupted"])
+    return [verdict, e.AttemptEnded(attempt=verdict.attempt, result=verdict.verdict)]
 
 
 def local_contract(kit: Kit, at: RepoAt, fields: dict[str, object]) -> Contract:

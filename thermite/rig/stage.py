@@ -8,6 +8,7 @@ values. Source: isolation, 4.1 (closed vocabulary); the other end is `thermite/s
 import contextlib
 import json
 import os
+import queue
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,9 +45,10 @@ _PROBE_TIMEOUT_S: Final = 30.0
 
 @dataclass
 class _Waiting:
-    """One request on its way."""
+    """One request on its way; something is in answered once there is nothing to wait for."""
 
-    answered: threading.Event = field(default_factory=threading.Event)
+    # Not an Event: its lock may be held by the very thread that a signal's handler interrupts.
+    answered: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
     reply: dict[str, Any] = field(default_factory=dict)
     fds: list[int] = field(default_factory=list)
 
@@ -68,6 +70,7 @@ class Spawner:
         self._waiting: dict[int, _Waiting] = {}
         self._count = 0
         self._is_gone = False
+        self._interrupt_waits = self._is_interrupted = False
         threading.Thread(target=self._read, name="spawner", daemon=True).start()
 
     @classmethod
@@ -97,6 +100,7 @@ class Spawner:
 
         Raises:
             InfrastructureError: the spawner refused it, or is gone.
+            KeyboardInterrupt: `interrupt` was called, and no answer is there.
         """
         waiting = _Waiting()
         with self._lock:
@@ -107,8 +111,11 @@ class Spawner:
             self._waiting[number] = waiting
         message = json.dumps({"id": number, "do": do, **fields}, separators=(",", ":")).encode()
         try:
+            self._stop_if_interrupted()
             self._send(do, message, fds)
-            waiting.answered.wait()
+            waiting.answered.get()
+            if not waiting.reply:
+                self._stop_if_interrupted()
         finally:
             with self._lock:
                 self._waiting.pop(number, None)
@@ -127,6 +134,36 @@ class Spawner:
             socket.send_fds(self._line, [message], list(fds))
         except OSError as error:
             raise InfrastructureError(f"the spawner is gone: {error.strerror}") from None
+
+    def interrupt(self) -> bool:
+        """End the wait for every answer, and ask for nothing more; for a signal's handler.
+
+        Takes no lock, which the thread that the signal came to may hold.
+
+        Returns:
+            False when the last call is still unheard: nobody has asked for anything since.
+        """
+        if self._interrupt_waits:
+            return False
+        self._interrupt_waits = not self._is_interrupted
+        self._is_interrupted = True
+        for waiting in list(self._waiting.values()):
+            waiting.answered.put(None)
+        return True
+
+    def hear_interrupt(self) -> None:
+        """End here if `interrupt` was called and nothing has ended of it yet.
+
+        Raises:
+            KeyboardInterrupt: it was.
+        """
+        if self._interrupt_waits:
+            self._stop_if_interrupted()
+
+    def _stop_if_interrupted(self) -> None:
+        if self._is_interrupted:
+            self._interrupt_waits = False
+            raise KeyboardInterrupt
 
     def close(self) -> None:
         """Hang up: the spawner of a single client then ends everything and leaves."""
@@ -150,12 +187,12 @@ class Spawner:
                 _close(fds)
                 continue
             waiting.reply, waiting.fds = reply, fds
-            waiting.answered.set()
+            waiting.answered.put(None)
         self._gone()
         with self._lock:
             self._is_gone = True
             for waiting in self._waiting.values():
-                waiting.answered.set()
+                waiting.answered.put(None)
         self._line.close()
 
 

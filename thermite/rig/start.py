@@ -8,6 +8,7 @@ told stands in one JSON object on a descriptor. `thermite rig serve` becomes a s
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -117,6 +118,7 @@ def spawner(
     state: Path,
     *,
     within: Sequence[str] = (),
+    interruptible: bool = False,
     **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
 ) -> Iterator[Stages]:
     """Run a spawner for this process alone, and end it with everything in it.
@@ -124,6 +126,9 @@ def spawner(
     Args:
         state: the rig's folder; made if it is missing.
         within: a command that runs the spawner's, e.g. in a pid namespace of its own.
+        interruptible: in the main thread, SIGINT becomes a KeyboardInterrupt where the spawner
+            is asked for something, and nowhere else; a second one that finds the first still
+            unheard is raised at once.
         config: further fields of `SpawnerConfig`.
 
     Raises:
@@ -139,15 +144,31 @@ def spawner(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
+        start_new_session=True,  # a terminal's SIGINT is for its client, which ends it in order
     )
     os.close(fd)
     theirs.close()
     line = Spawner(ours)
+    with _interrupts_heard_by(line) if interruptible else contextlib.nullcontext():
+        try:
+            yield _connected(line, process)
+        finally:
+            line.close()
+            _ended(process)
+
+
+@contextlib.contextmanager
+def _interrupts_heard_by(line: Spawner) -> Iterator[None]:
+    def heard(*_: object) -> None:
+        if not line.interrupt():
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, heard)
     try:
-        yield _connected(line, process)
+        yield
     finally:
-        line.close()
-        _ended(process)
+        signal.signal(signal.SIGINT, before)
+    line.hear_interrupt()
 
 
 def _connected(line: Spawner, process: "subprocess.Popen[bytes]") -> Stages:
