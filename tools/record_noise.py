@@ -34,6 +34,16 @@ def run_ns(argv: list[str], cpu: int | None) -> int:
     return end - start
 
 
+def rested_run_ns(asked: argparse.Namespace) -> int:
+    """Return how long the program runs after a rest.
+
+    Real-time runs without one are stopped by the kernel for a part of each second, which is
+    no noise that a rig's runs see: its own come after a reset and a settling time.
+    """
+    time.sleep(asked.rest_ms / 1e3)
+    return run_ns(asked.argv, asked.cpu)
+
+
 def main() -> None:
     """Print the recording as JSON."""
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -41,11 +51,12 @@ def main() -> None:
     words.add_argument("--runs", type=int, default=640, help="how often it runs (640)")
     words.add_argument("--cpu", type=int, help="the processor that runs are pinned to")
     words.add_argument("argv", nargs=argparse.REMAINDER, help="the program and its arguments")
+    words.add_argument("--rest-ms", type=int, default=0, help="idle time before each run, ms (0)")
     asked = words.parse_args()
-    if not asked.argv or asked.runs < 1:
-        words.error("give a program to run, at least once")
+    if not asked.argv or asked.runs < 1 or asked.rest_ms < 0:
+        words.error("give a program to run, at least once, and no rest below 0")
     run_ns(asked.argv, asked.cpu)
-    times = [run_ns(asked.argv, asked.cpu) for _ in range(asked.runs)]
+    times = [rested_run_ns(asked) for _ in range(asked.runs)]
     print(json.dumps({"schema_version": 1, "what": asked.what, "t_ns": times}))
 
 

@@ -28,3 +28,11 @@ def test_a_program_that_fails_is_no_noise() -> None:
     done = record("--runs", "40", "false")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"false ended with 1: ")
+
+
+def test_a_rest_is_no_part_of_a_run() -> None:
+    done = record("--runs", "40", "--rest-ms", "5", "true")
+    assert done.returncode == 0, done.stderr
+    times = sorted(read_recording(done.stdout).t_ns)
+    rested = [t for t in times if t >= 5_000_000]
+    assert len(rested) < 40  # with the rests inside, every run would take 5 ms
