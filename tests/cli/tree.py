@@ -22,6 +22,6 @@ def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[
 ALL = [
     found
     for name, entry in COMMANDS.items()
-    for found in walk(importlib.import_module(entry.module).command, (name,))
+    for found in walk(importlib.import_module(entry.module).command, tuple(name.split()))
 ]
 LEAVES = [path for path, is_group in ALL if not is_group]

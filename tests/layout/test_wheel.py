@@ -54,7 +54,7 @@ def test_wheel_holds_every_module_of_the_tree(wheel: Path) -> None:
     assert ours <= names
 
 
-@pytest.mark.parametrize("folder", ["kits", "examples", "schema"])
+@pytest.mark.parametrize("folder", ["kits", "examples", "schema", "noise"])
 def test_wheel_carries_what_is_shipped(wheel: Path, folder: str) -> None:
     there = {
         f"thermite/shipped/{path.relative_to(ROOT)}"

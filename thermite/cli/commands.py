@@ -1,7 +1,9 @@
 """The subcommands: where each lives, and its line in `thermite --help`.
 
 A module is imported only when its command is chosen. It holds one click command or
-group with the name `command`.
+group with the name `command`. A name of two words stands beside a command that takes an
+argument of its own: `thermite judge .` judges, `thermite judge simulate` simulates, and a
+folder of that name is `./simulate`.
 """
 
 from typing import Final, NamedTuple
@@ -18,6 +20,9 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "demo": Subcommand("thermite.cli.demo", "all of it at work: no GPU, no API key, no root"),
     "init": Subcommand("thermite.cli.init", "a project and a contract to start from"),
     "judge": Subcommand("thermite.cli.judge", "one verdict here and now: a folder or a commit"),
+    "judge simulate": Subcommand(
+        "thermite.cli.judge_simulate", "the rule beside others, on gains that are known"
+    ),
     "keygen": Subcommand("thermite.cli.keygen", "make a key to sign with"),
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),

@@ -61,7 +61,10 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     min_effect: float | None,
     state: Path | None,
 ) -> None:
-    """Judge PROJECT with a kit, here and now: a folder as it stands, or FOLDER@REV."""
+    """Judge PROJECT with a kit, here and now: a folder as it stands, or FOLDER@REV.
+
+    The rule itself is tried by `thermite judge simulate`.
+    """
     named = Named.of(project)
     against = None if champion is None else Named.of(champion, beside=named)
     wanted = [name for text in cells for name in text.split(",") if name]

@@ -40,6 +40,8 @@ class LazyGroup(click.Group):
         Raises:
             click.UsageError: there is none; the text names those that look like it.
         """
+        if " ".join(args[:2]) in self.table:
+            args = [" ".join(args[:2]), *args[2:]]
         if args and args[0] not in self.table and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self.table, n=2)
             guess = f": did you mean {' or '.join(near)}?" if near else ""

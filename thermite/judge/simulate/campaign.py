@@ -71,12 +71,15 @@ def campaigns(
     Args:
         make: takes the 32 bytes that a campaign's orders are drawn from.
     """
-    return [
-        climb(
-            make(hashlib.sha256(f"{seed}/{number}/order".encode()).digest()),
-            edits(Random(f"{seed}/{number}/edits")),
-            noise,
-            f"{seed}/{number}",
-        )
-        for number in range(count)
-    ]
+    return [campaign(make, edits, noise, f"{seed}/{number}") for number in range(count)]
+
+
+def campaign(
+    make: Callable[[bytes], Climber],
+    edits: Callable[[Random], Sequence[Edit]],
+    noise: Noise,
+    seed: str,
+) -> Climbed:
+    """Return one campaign; its orders, edits and noise depend on the seed only."""
+    order = hashlib.sha256(f"{seed}/order".encode()).digest()
+    return climb(make(order), edits(Random(f"{seed}/edits")), noise, seed)
