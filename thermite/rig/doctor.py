@@ -19,9 +19,11 @@ from thermite.schema.protection import is_protected
 from thermite.schema.stage import LevelName
 from thermite.schema.strict import Strict
 
-LEVELS: Final[tuple[LevelName, ...]] = ("none", "users")
+LEVELS: Final[tuple[LevelName, ...]] = ("none", "users", "users+namespaces")
 """The levels that a spawner of this version can apply, the weakest first."""
-_NOT_MADE: Final[tuple[LevelName, ...]] = ("namespaces", "users+namespaces")
+_TAKEN_BY_ITSELF: Final[tuple[LevelName, ...]] = ("none", "users")
+"""What `auto` takes; namespaces are asked for by name."""
+_NOT_MADE: Final[tuple[LevelName, ...]] = ("namespaces",)
 _NEEDED_PROGRAMS: Final = {"python3": "a kit's check may need it", "cc": "builds of C need it"}
 _DAEMONS: Final = ("crontab", "at", "systemd-run")
 """What a stage could ask to run something later (isolation, row 33)."""
@@ -33,6 +35,7 @@ _GAPS: Final[Mapping[str, str]] = {
     "killer_priority": "give the process CAP_SYS_NICE",
     "leftovers": "a stage may leave what is not found: run as root",
     "network": "needs seccomp on x86-64 or aarch64",
+    "pidns": "this version makes no pid namespaces: a stage sees others' process ids",
     "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
     "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
     "unix_sockets": "a stage reaches your own sockets that have a path: run as root",
@@ -41,6 +44,10 @@ _MAKE_USERS: Final = (
     "run as root, in a container with CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN and"
     " CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE (Docker's default set has them)"
 )
+_HOW: Final[Mapping[str, list[str]]] = {
+    "users": [_MAKE_USERS],
+    "users+namespaces": [f"{_MAKE_USERS}, and CAP_SYS_ADMIN"],
+}
 
 
 class LevelTried(Strict):
@@ -82,7 +89,7 @@ def examine() -> Diagnosis:
     return Diagnosis(
         uid=os.getuid(),
         cpus=len(os.sched_getaffinity(0)),
-        takes=had[-1].level,
+        takes=[one.level for one in had if one.level in _TAKEN_BY_ITSELF][-1],
         levels=[*tried, *map(_not_made, _NOT_MADE)],
         notes=_notes(),
     )
@@ -93,7 +100,7 @@ def _tried(level: LevelName) -> LevelTried:
         try:
             return _told(level, _probed(Path(name), level))
         except InfrastructureError as error:
-            return _absent(level, str(error), [_MAKE_USERS] if level == "users" else [])
+            return _absent(level, str(error), _HOW.get(level, []))
 
 
 def _probed(top: Path, level: LevelName) -> IsolationProbe:
@@ -134,7 +141,7 @@ def _absent(level: LevelName, why: str, to_do: list[str]) -> LevelTried:
 
 
 def _not_made(level: LevelName) -> LevelTried:
-    return _absent(level, "this version of Thermite makes no namespaces for stages", [])
+    return _absent(level, "this version of Thermite makes none without root", [])
 
 
 def _notes() -> list[str]:

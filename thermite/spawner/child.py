@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 from . import linux
 from .ahead import KEPT_FD, LINE_FD
 from .landlock import DEVICES, READ, Ruleset
+from .own_view import bound, enter
 
 READY: Final = b"R"
 FAILED: Final = b"F"
@@ -68,7 +69,9 @@ class Order:
     """One stage; beside it go stdout, stderr, the folder to run in, and what it may reach.
 
     writable: the first so many of the latter may be written in, the others read;
-    realtime_s: SCHED_FIFO with at most so much CPU time at a stretch, s, or None.
+    realtime_s: SCHED_FIFO with at most so much CPU time at a stretch, s, or None;
+    in a view of the stage's own, `folder` names the folder to run in, and view_mib bounds
+    what its shared folders hold.
     """
 
     argv: Sequence[str]
@@ -80,6 +83,8 @@ class Order:
     settle_ms: int
     writable: int = 0
     realtime_s: float | None = None
+    folder: str = ""
+    view_mib: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return the message for a process that waits."""
@@ -117,9 +122,18 @@ class Outfit:
 
 
 def wait_for_order(
-    outfit: Outfit, rules: Ruleset, line: socket.socket, parent: int, *, network: bool
+    outfit: Outfit,
+    rules: Ruleset,
+    line: socket.socket,
+    parent: int,
+    *,
+    network: bool,
+    view_root: str | None,
 ) -> None:
-    """Prepare what can be prepared, then become the stage that an order describes."""
+    """Prepare what can be prepared, then become the stage that an order describes.
+
+    view_root: the stage root in a view of the stage's own, None for the machine's view.
+    """
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
         signal.signal(number, signal.SIG_DFL)
@@ -129,17 +143,44 @@ def wait_for_order(
     os.umask(0o077)
     linux.forbid_new_privileges()
     program = outfit.programs[network]
-    if program is not None:
+    if view_root is not None:
+        try:
+            enter(view_root, network=network)
+        except OSError as error:
+            line.send(_failed(error))
+            return
+    elif program is not None:
         linux.install_filter(program)  # nothing that is still to be done is refused by it
+        program = None
     rules.fd = KEPT_FD if rules.fd >= 0 else -1
     _read_order(_DRY.to_bytes())
     raw, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, _MOST_FDS)
     if raw:
-        _become(_read_order(raw), fds, rules, line, parent)
+        _become(_read_order(raw), fds, rules, line, parent, program)
 
 
-def _become(
-    order: Order, fds: Sequence[int], rules: Ruleset, line: socket.socket, parent: int
+def _change_folder(order: Order, cwd: int) -> None:
+    """Go to the folder to run in, which has another path in a view of the stage's own.
+
+    Raises:
+        OSError: what lies at that path there is not the folder.
+    """
+    if not order.folder:
+        os.fchdir(cwd)
+        return
+    os.chdir(order.folder)
+    here, wanted = os.stat("."), os.fstat(cwd)
+    if (here.st_dev, here.st_ino) != (wanted.st_dev, wanted.st_ino):
+        raise OSError(errno.ESTALE, "it is another folder in the stage's own view", order.folder)
+
+
+def _become(  # noqa: PLR0917 - all that a stage is made of
+    order: Order,
+    fds: Sequence[int],
+    rules: Ruleset,
+    line: socket.socket,
+    parent: int,
+    program: bytes | None,
 ) -> NoReturn:
     stdout, stderr, cwd, *reach = fds
     try:
@@ -148,25 +189,33 @@ def _become(
         for number, fd in enumerate(reach):
             rules.allow_in(fd, None if number < order.writable else READ)
         _limit(order)
+        if order.folder:
+            bound(order.view_mib)
+        if program is not None:
+            linux.install_filter(program)  # it forbids what makes a view
         if order.identity is None:
             linux.keep_capabilities(0)
         else:
             take_identity(order.identity)
         linux.die_with_parent(signal.SIGKILL, parent)
         rules.enforce()
-        os.fchdir(cwd)
+        _change_folder(order, cwd)
         linux.close_from(LINE_FD + 1)
         if order.realtime_s is None:  # until here the spawner's own, so that nobody holds it up
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         found = _candidates(order.argv[0], order.env.get("PATH", ""))
         _settle(order.settle_ms)
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
-        line.send(FAILED + f"{type(error).__name__}: {error}".encode()[:500])
+        line.send(_failed(error))
         os._exit(126)
     line.send(READY)
     if line.recv(1) != GO:
         os._exit(126)
     _execute(found, order, line)
+
+
+def _failed(error: Exception) -> bytes:
+    return FAILED + f"{type(error).__name__}: {error}".encode()[:500]
 
 
 def _limit(order: Order) -> None:

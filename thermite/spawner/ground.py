@@ -86,7 +86,7 @@ class Level:
     """What this spawner applies, found out at its start.
 
     sees_absence: the kernel says in one call whether a slot's user has any process, and no
-    process of a stage can change its ids.
+    process of a stage can change its ids; own_view: stages have namespaces of their own.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Level:
     leases: Leases | None = None
     is_realtime: bool = False
     sees_absence: bool = False
+    own_view: bool = False
 
 
 WATCHING = 4
@@ -202,7 +203,8 @@ class Ground:
 
     def _fork_stage(self, *, network: bool) -> Ahead:
         rules = self.outfit.ruleset(network=network)
-        duty = partial(wait_for_order, self.outfit, rules, network=network)
+        view_root = self.stage_root if self.level.own_view else None
+        duty = partial(wait_for_order, self.outfit, rules, network=network, view_root=view_root)
         one = fork_ahead(duty, rules.fd)
         # At once and from here: it would else wait until this process sleeps.
         elsewhere = self.all_cpus - {linux.current_cpu()}
@@ -256,7 +258,7 @@ def _system_paths(settings: Settings) -> list[str]:
 def _filters(level: Level) -> dict[bool, bytes | None]:
     if "seccomp" not in level.features:
         return {True: None, False: None}
-    sysv = level.name != "none"
+    sysv = level.name == "users"  # only there are they seen, counted and swept
     return {
         network: program(linux.MACHINE, network=network, sysv=sysv) for network in (True, False)
     }

@@ -7,6 +7,7 @@ from . import landlock, linux
 from .child import Identity
 from .ground import Ground, Level, Slot
 from .killer import PRIORITY
+from .own_view import can_enter
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
 from .uids import Leases
@@ -31,8 +32,30 @@ def find_level(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     if settings.isolation == "none" or (settings.isolation == "auto" and problem):
         return _none(settings)
     if problem:
-        raise BadSettingsError(f"isolation users can't be had: {problem}")
-    return _users(settings)
+        raise BadSettingsError(f"isolation {settings.isolation} can't be had: {problem}")
+    level, slots = _users(settings)
+    if settings.isolation == "users+namespaces":
+        _add_namespaces(level)
+    return level, slots
+
+
+def _add_namespaces(level: Level) -> None:
+    """Give every stage a view of its own; no pid namespace: the killer does what it would do.
+
+    Raises:
+        BadSettingsError: the kernel does not let this process.
+    """
+    why = can_enter("/")
+    if why is not None:
+        raise BadSettingsError(
+            f"isolation users+namespaces can't be had: {why}: it needs CAP_SYS_ADMIN"
+        )
+    level.name, level.own_view = "users+namespaces", True
+    level.features += ["mntns", "ipcns", "netns", "tmpfs"]
+    level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
+    level.gaps.append("pidns")
+    if "network" in level.gaps:
+        level.gaps.remove("network")
 
 
 def _no_users() -> str | None:

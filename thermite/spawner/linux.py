@@ -39,6 +39,39 @@ LANDLOCK_RESTRICT_SELF: Final = 446
 _SECCOMP_SET_MODE_FILTER: Final = 1
 _SECCOMP_FILTER_FLAG_SPEC_ALLOW: Final = 4
 
+NEW_MOUNTS: Final = 0x00020000
+NEW_IPC: Final = 0x08000000
+NEW_NETWORK: Final = 0x40000000
+MS_NOSUID: Final = 2
+MS_NODEV: Final = 4
+MS_REMOUNT: Final = 32
+MS_BIND: Final = 4096
+MS_REC: Final = 16384
+MS_PRIVATE: Final = 1 << 18
+
+
+def unshare(flags: int) -> None:
+    """Leave some of this process's namespaces for new ones.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    if _LIBC.unshare(ctypes.c_int(flags)) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), "unshare")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """Put a filesystem or a folder at another place (mount(2)).
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    words = [None if one is None else os.fsencode(one) for one in (source, target, kind)]
+    if _LIBC.mount(*words, ctypes.c_ulong(flags), options.encode() or None) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), target)
+
 
 def call(number: int, *args: object) -> int:
     """Make one system call and return its result.

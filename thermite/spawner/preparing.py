@@ -79,6 +79,8 @@ def order_of(
             settle_ms=fields["settle_ms"],
             writable=1,
             realtime_s=_realtime_s(ground, fields),
+            folder=(fields["cwd"] or slot.folder or "") if ground.level.own_view else "",
+            view_mib=fields["limits"]["rss_mib"],
         )
         yield order, [streams.out[1], err, cwd, *reach]
 

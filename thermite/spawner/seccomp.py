@@ -186,7 +186,7 @@ def program(machine: str, *, network: bool, sysv: bool) -> bytes:
     """Return the filter for one architecture.
 
     network: sockets of every family stay; sysv: SysV segments, semaphores and queues stay
-    (where a uid tells whose they are, they can be swept; elsewhere they can't be had).
+    (where a uid tells whose they are, they can be counted and swept; elsewhere they can't be had).
 
     Raises:
         KeyError: no table for this architecture: the stage can't be confined here.

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-WantedLevel: TypeAlias = Literal["auto", "none", "users"]
+WantedLevel: TypeAlias = Literal["auto", "none", "users", "users+namespaces"]
 
 DEFAULT_STAGE_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 DEFAULT_UID_RANGE: Final = (58000, 58999)
@@ -86,8 +86,9 @@ def _checked(told: dict[str, Any]) -> Settings:
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise BadSettingsError(f"a setting has the wrong form: {error}") from None
-    if settings.isolation not in {"auto", "none", "users"}:
-        raise BadSettingsError(f"isolation is {settings.isolation!r}, not auto, none or users")
+    if settings.isolation not in get_args(WantedLevel):
+        wanted = ", ".join(get_args(WantedLevel))
+        raise BadSettingsError(f"isolation is {settings.isolation!r}, not one of {wanted}")
     if bool(settings.children) == (settings.client_fd is not None):
         raise BadSettingsError("give either children or client_fd")
     if settings.children and settings.children.keys() != {"supervisor", "harness"}:

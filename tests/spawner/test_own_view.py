@@ -1,0 +1,88 @@
+"""Level users+namespaces: what a stage sees of the machine, and what the machine of it."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.spawner.conftest import NewRig, Runner
+from thermite.errors import InfrastructureError
+from thermite.rig.stages import Stages
+from thermite.schema.stage import CollectLimits, Limits
+
+WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
+
+
+@pytest.fixture
+def viewed(new_rig: NewRig) -> Iterator[Stages]:
+    try:
+        with new_rig(isolation="users+namespaces") as stages:
+            yield stages
+    except InfrastructureError as error:
+        if "CAP_SYS_ADMIN" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def test_the_record_names_what_was_applied_and_what_was_not(viewed: Stages) -> None:
+    with viewed.slot("run-0") as slot:
+        record = Runner(viewed, slot).sh("true").isolation
+    assert record.level == "users+namespaces"
+    assert {"mntns", "ipcns", "netns", "tmpfs", "seccomp"} <= set(record.features)
+    assert "pidns" in record.gaps
+    assert record.network == "netns+seccomp"
+    assert record.proof is not None
+    assert record.proof.survivors == 0
+
+
+def test_shared_folders_are_empty_its_own_and_gone_with_the_stage(
+    viewed: Stages, tmp_path: Path
+) -> None:
+    with viewed.slot("run-0") as slot:
+        run = Runner(viewed, slot)
+        seen = run.sh(f"ls {tmp_path}; ls -A /tmp /dev/shm; touch /tmp/left /dev/shm/left").stdout
+        assert seen.split() == [b"/dev/shm:", b"/tmp:"]
+        assert run.sh("ls -A /tmp").stdout == b""
+    assert not Path("/tmp/left").exists()
+    assert not Path("/dev/shm/left").exists()
+
+
+def test_shared_folders_are_bounded(viewed: Stages) -> None:
+    fill = "head -c 48M /dev/zero > /dev/shm/x; echo $?; stat -c %s /dev/shm/x"
+    with viewed.slot("run-0") as slot:
+        result = Runner(viewed, slot).sh(fill, rss_mib=32)
+    assert result.stdout.split() == [b"1", b"%d" % (32 << 20)]
+
+
+def test_the_machines_abstract_sockets_and_links_are_not_there(viewed: Stages) -> None:
+    with socket.socket(socket.AF_UNIX) as server, viewed.slot("run-0") as slot:
+        server.bind("\0thermite-own-view")
+        server.listen()
+        run = Runner(viewed, slot)
+        connect = "import socket\nsocket.socket(1).connect('\\0thermite-own-view')"
+        assert b"ConnectionRefusedError" in run.python(connect).stderr
+        links = run.sh("tail -n +3 /proc/self/net/dev").stdout.split()
+        assert links[::17][:1] == [b"lo:"]
+        assert len(links) == 17
+
+
+def test_work_goes_on_as_at_every_level(viewed: Stages, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\npwd > out/where\n")
+    (tmp_path / "tool").chmod(0o755)
+    with viewed.slot("run-0") as slot, viewed.copy_for("run-0") as copy:
+        copy.add(tmp_path / "tool", "tool")
+        run = Runner(viewed, slot)
+        run.sh("mkdir out")
+        result = slot.run(
+            [str(copy.path / "tool")],
+            env={"PATH": viewed.path_variable},
+            limits=Limits(timeout_s=20),
+            readable=(copy,),
+            timed=True,
+        )
+        assert result.exit_code == 0, result.stderr
+        into = tmp_path / "kept"
+        into.mkdir()
+        assert slot.collect(["out/where"], into, WIDE).problems == []
+        assert (into / "out/where").read_text().strip() == str(slot.folder)

@@ -1,0 +1,95 @@
+"""A stage's own view of the machine: its mounts, its queues, its network.
+
+Entered by the stage's process ahead of its order, while it still has privileges. The shared
+folders are one empty tmpfs, bounded when the order comes, that goes with the stage's last
+process; of what lies there outside, only the stage root shows, since that may lie below one of
+them. The network has nothing, not even a loopback that is up. Source: isolation, 4.1, Network,
+and rows 11, 13, 24.
+"""
+
+import os
+from typing import Final
+
+from . import linux
+
+SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - covered
+_MIB_UNLESS_LIMITED: Final = 1024
+_ENTRIES: Final = 50_000
+"""As many as a work folder may have (Kit manifest, Limits)."""
+_PASSABLE: Final = 0o711
+_FOR_ALL: Final = 0o1777
+_MOUNT: Final = linux.MS_NOSUID | linux.MS_NODEV
+
+
+def enter(stage_root: str, *, network: bool) -> None:
+    """Leave the machine's view for one of this process's own.
+
+    Args:
+        stage_root: the folder of the machine that stays to be seen.
+        network: keep the machine's network.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    flags = linux.NEW_MOUNTS | linux.NEW_IPC | (0 if network else linux.NEW_NETWORK)
+    linux.unshare(flags)
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    root = os.open(stage_root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered
+    covered = _covered()
+    first = covered[0]
+    linux.mount("tmpfs", first, "tmpfs", _MOUNT, _room(None))
+    for number, top in enumerate(reversed(covered)):  # the first, which holds all, last
+        own = f"{first}/{number}"
+        os.mkdir(own)
+        os.chmod(own, _FOR_ALL)
+        linux.mount(own, top, None, linux.MS_BIND)
+    if any(stage_root.startswith(f"{top}/") for top in covered):
+        _make_passable(stage_root)
+        linux.mount(f"/proc/self/fd/{root}", stage_root, None, linux.MS_BIND)
+    os.close(root)
+
+
+def bound(mib: int | None) -> None:
+    """Bound what all shared folders of a view hold together; None: the design has no figure, ours.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    linux.mount(None, _covered()[0], None, linux.MS_REMOUNT | _MOUNT, _room(mib))
+
+
+def _room(mib: int | None) -> str:
+    return f"mode=0755,size={mib or _MIB_UNLESS_LIMITED}m,nr_inodes={_ENTRIES}"
+
+
+def _covered() -> list[str]:
+    return [top for top in SHARED if os.path.isdir(top) and not os.path.islink(top)]
+
+
+def _make_passable(path: str) -> None:
+    """Make a folder and those on the way to it, which others may pass through but not list."""
+    here = ""
+    for part in path.strip("/").split("/"):
+        here = f"{here}/{part}"
+        if not os.path.isdir(here):
+            os.mkdir(here)
+            os.chmod(here, _PASSABLE)
+
+
+def can_enter(stage_root: str) -> str | None:
+    """Try in a process of its own; return in words why not, None when it works."""
+    ready, said = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            enter(stage_root, network=False)
+            bound(1)
+        except OSError as error:
+            os.write(said, str(error).encode("utf-8", "replace")[:500] or b"it failed")
+        finally:
+            os._exit(0)
+    os.close(said)
+    why = os.read(ready, 1000).decode("utf-8", "replace")
+    os.close(ready)
+    os.waitpid(pid, 0)
+    return why or None
