@@ -89,20 +89,10 @@ class Course:
             yield from self._begin(live, line)
             yield from self._watched(live, attendant)
         finally:
-            proof = yield from self._end(live)
-            attendant.wind_up()
-            self._ground.prepare_stage()  # beside the attendant's last work
-            problem = yield from attendant.finish()
-            if problem is not None:
-                self._slot.attendant = None
-                self._ground.children.discard(attendant.fork.pid)
-            self._ground.loop.start(self._ground.make_ahead())
-        if problem is not None:
-            raise RefusedError(f"the attendant failed: {problem}")
+            proof = yield from self._ended(live, attendant)
         self._read_exec_error(line)
         if self._outcome.killed is None:
             self._outcome.killed = attendant.over  # crossed in the stage's last moment
-        proof = replace(proof, swept=(yield from sweep_leavings(self._ground, self._slot)))
         return self._reply(proof)
 
     def _ordered(self) -> tuple[Live, socket.socket]:
@@ -183,6 +173,28 @@ class Course:
             elif live.deadline is not None and time.monotonic() >= live.deadline:
                 self._outcome.killed, self._outcome.t1 = "timeout", stamp
         self._outcome.after = self._counters()
+
+    def _ended(self, live: Live, attendant: Attendant) -> Step[Proof]:
+        """End the stage, remove what it left, and hear the attendant's last word.
+
+        The next stage's process is made after the answer, while its reader thinks about it.
+
+        Raises:
+            RefusedError: one of the three failed.
+        """
+        proof = yield from self._end(live)
+        attendant.wind_up()
+        try:  # beside the attendant's last work
+            swept = yield from sweep_leavings(self._ground, self._slot)
+        finally:
+            problem = yield from attendant.finish()
+            if problem is not None:
+                self._slot.attendant = None
+                self._ground.children.discard(attendant.fork.pid)
+            self._ground.loop.start(self._ground.make_ahead())
+        if problem is not None:
+            raise RefusedError(f"the attendant failed: {problem}")
+        return replace(proof, swept=swept)
 
     def _end(self, live: Live) -> Step[Proof]:
         """End the stage in the order of isolation 4.1; main is reaped for its rusage."""
