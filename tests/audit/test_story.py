@@ -36,6 +36,20 @@ def test_commands_of_a_key_that_was_revoked_later_are_listed(
     assert found.accepted == {KEY: 3}
 
 
+def test_a_revocation_that_names_another_time_later_lists_by_that_time(
+    ledger: Ledger, facts: Facts, path: Path, clock: Clock
+) -> None:
+    since = clock()
+    clock.turn(600)
+    ledger.append([facts.accepted(1, type="checkpoint_now")])
+    clock.turn(600)
+    for named in (clock(), since):
+        ledger.append([facts.event(KeyRevoked(key=KEY, since=named), assignment=None)])
+    ledger.close()
+    uses = audit(path).revoked_uses
+    assert [(use.seq, use.since) for use in uses] == [(2, since)]
+
+
 def test_trust_that_names_the_key_again_ends_the_revocation(
     ledger: Ledger, facts: Facts, path: Path
 ) -> None:

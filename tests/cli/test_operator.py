@@ -15,8 +15,9 @@ import pytest
 
 from tests.cli.operator_desk import ROOT, Desk
 from thermite.command.keyring import PublicKey
+from thermite.command.trust import read_trust
 from thermite.control.key_files import read_key
-from thermite.schema.command import TrustBody
+from thermite.schema.command import Trust, TrustBody, TrustedKey
 
 
 def answering(desk: Desk, answer: Callable[[bytes], object]) -> threading.Thread:
@@ -240,6 +241,10 @@ def test_a_root_is_rotated_by_both_keys_and_a_key_revoked_by_the_root(desk: Desk
     trust.write_text(
         f"{new.public.line('new')} role=root\n{old.public.line('old')}\n", encoding="utf-8"
     )
+    root = TrustedKey(
+        id=old.public.id, public=old.public.base64, label="old", roles=["root", "command"]
+    )
+    desk.rig.write_card(trust=Trust(version=1, keys=[root]))
     told = desk.told(
         "key",
         "rotate",
@@ -252,6 +257,7 @@ def test_a_root_is_rotated_by_both_keys_and_a_key_revoked_by_the_root(desk: Desk
         "2",
     )
     assert told["keys"] == [new.public.id, old.public.id]
+    desk.rig.write_card(trust=Trust(version=2, keys=read_trust(trust.read_bytes())))
     desk.told(
         *("key", "revoke", old.public.fingerprint, "--rig", "bench"),
         *("--since", "2026-01-31T12:00:00Z", "--key", "keys/new.key"),

@@ -25,6 +25,7 @@ from thermite.harness.trust import first_trust
 from thermite.ledger.chain import leaf
 from thermite.ledger.merkle import root_of_inclusion
 from thermite.ledger.replay import recorded
+from thermite.schema.command import Trust
 from thermite.schema.ids import Sha256
 from thermite.schema.offer import Decided
 
@@ -260,6 +261,29 @@ def test_a_revoked_key_gives_no_more_orders(live: Live, knock: Knock) -> None:
     assert first.receipt is not None
 
 
+def test_a_key_is_revoked_since_a_time_that_was_and_that_can_be_put_right(
+    live: Live, knock: Knock
+) -> None:
+    """A time to come would hide what an audit should list; a wrong one is named anew."""
+    orders, other = live.orders, SigningKey.generate()
+    keys = msgspec.to_builtins([trusted(orders.key), trusted(other, roles=["command"])])
+    knock.accepted(orders.command("update_trust", {"version": 2, "keys": keys}))
+
+    def revoked(since: str) -> str | None:
+        return knock.decided(
+            orders.command("revoke_key", {"key": other.public.id, "since": since})
+        ).code
+
+    assert revoked(at(60)) == "malformed_body"
+    assert [key.revoked_since for key in live.book.state.trust] == [None, None]
+    late, early = at(0), at(-60)
+    assert [revoked(late), revoked(late), revoked(early)] == [None, "wrong_state", None]
+    assert [key.revoked_since for key in live.book.state.trust] == [None, early]
+    assert revoked("2026-13-01T00:00:00Z") == "malformed_body"
+    root = {"key": orders.key.public.id, "since": early}
+    assert knock.refused(orders.command("revoke_key", root)).code == "wrong_state"
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "code"),
     [
@@ -285,9 +309,23 @@ def test_the_card_and_the_newest_checkpoint_lie_in_the_outbox(live: Live, knock:
     knock.accepted(live.orders.command())
     card = open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
     assert (card.rig, card.target) == (live.orders.rig, "cpu")
+    assert card.trust == Trust(version=1, keys=live.book.state.trust)
     assert (live.folder.outbox / "checkpoint").read_text() == live.book.ledger.newest_note()
     assert witnessed(live.folder.outbox, live.orders.rig_key.public) == 4
     assert witnessed(live.folder.outbox, SigningKey.generate().public) == 0
+
+
+def test_the_card_names_a_new_trust_as_soon_as_it_counts(live: Live, knock: Knock) -> None:
+    other = SigningKey.generate()
+    keys = msgspec.to_builtins([trusted(live.orders.key), trusted(other, roles=["command"])])
+    knock.accepted(live.orders.command("update_trust", {"version": 2, "keys": keys}))
+    since = at(0)
+    body = {"key": other.public.id, "since": since}
+    knock.accepted(live.orders.command("revoke_key", body))
+    card = open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
+    assert card.trust is not None
+    assert card.trust.version == 2
+    assert [key.revoked_since for key in card.trust.keys] == [None, since]
 
 
 def test_an_outbox_that_refuses_holds_up_no_decision(live: Live, knock: Knock) -> None:

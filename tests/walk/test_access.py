@@ -80,5 +80,7 @@ def keep_secret(rig: ServedRig, url: str, token: str, pem: Path) -> object:
     assert access.secret == token
     assert token not in repr(access)
     listed = rig.told("rig", "access", "list", *state)
-    assert listed == {"accesses": [{"name": "work", "for": url, "secret": "file"}]}
+    assert listed == {
+        "accesses": [{"name": "work", "for": url, "secret": "file", "problem": None}]
+    }
     return [said, listed, rig.run("rig", "access", *state).stdout]

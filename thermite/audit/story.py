@@ -134,6 +134,7 @@ class Story:
 
     def _revoke(self, data: e.KeyRevoked) -> None:
         self._revoked[data.key] = data.since
+        self.revoked_uses = [use for use in self.revoked_uses if use.key != data.key]
         since = _moment(data.since)
         for seq, command, at in self.commands:
             accepted = _moment(at)

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+import msgspec
 
 from thermite.cli.control_side import FILE, rig_option, signing_key, with_home, with_key
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
-from thermite.cli.output import Output, with_output
-from thermite.command.instant import read_instant
+from thermite.cli.output import Output, visible, with_output
 from thermite.command.keyring import PublicKey, SigningKey
 from thermite.command.trust import MOST_TRUST_BYTES, read_trust
 from thermite.control.assign import send_order
@@ -18,8 +18,15 @@ from thermite.control.key_files import kept_keys
 from thermite.control.order import sign_order
 from thermite.control.receipts import after
 from thermite.control.rigs import known_rig
-from thermite.errors import NotFoundError, UsageError
-from thermite.schema.command import RevokeBody, TrustBody, TrustedKey
+from thermite.control.trusting import (
+    check_revocation,
+    check_signer,
+    check_version,
+    read_since,
+    rig_trust,
+)
+from thermite.errors import NotFoundError, UnreachableError, UsageError
+from thermite.schema.command import RevokeBody, Trust, TrustBody, TrustedKey
 from thermite.schema.ids import is_hex32
 
 _ID_DIGITS = 32
@@ -33,10 +40,14 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: thermite key list --json")
+@click.option("--rig", "rig_name", help="Whom this rig trusts, as its card says.")
 @with_home
 @with_output
-def list_keys(output: Output, *, home: ControlHome) -> None:
-    """List the keys in control's folder."""
+def list_keys(output: Output, *, home: ControlHome, rig_name: str | None) -> None:
+    """List the keys in control's folder, or those that a rig trusts and what each may do."""
+    if rig_name is not None:
+        _list_trust(output, home, rig_name)
+        return
     keys = kept_keys(home)
     rows = []
     for key in keys:
@@ -151,22 +162,47 @@ def revoke(
     """
     now = datetime.now(UTC)
     moment = since or now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    try:
-        read_instant(moment)
-    except ValueError as error:
-        raise UsageError(f"--since {moment}: {error}") from None
+    read_since(moment, now)
     revoked = _key_id(key_id)
+    known = _trust_of(output, home, rig_name)
+    if known is not None:
+        check_revocation(known, revoked, moment)
+    signer = signing_key(home, key, passphrase_file)
+    if known is not None:
+        check_signer(known, signer.public, "revoke_key", now)
     order = sign_order(
         "revoke_key",
         RevokeBody(key=revoked, since=moment),
         rig=(rig := known_rig(home, rig_name)),
-        keys=[signing_key(home, key, passphrase_file)],
+        keys=[signer],
         after=after(home, rig),
         now=now,
     )
     name = send_order(home, rig, order)
     output.document({"command": order.digest, "file": name, "key": revoked, "since": moment})
     output.result(f"sent to rig {rig_name}: key {revoked} is not trusted since {moment}")
+
+
+def _list_trust(output: Output, home: ControlHome, rig_name: str) -> None:
+    known = rig_trust(home, rig_name)
+    if known is None:
+        raise UnreachableError(f"the card of rig {rig_name} can't be read, or names no keys")
+    output.document(msgspec.to_builtins(known))
+    output.result(f"trust version {known.version}")
+    for one in known.keys:
+        revoked = f"  revoked since {one.revoked_since}" if one.revoked_since else ""
+        output.result(visible(f"{_rights(one)}{revoked}"))
+
+
+def _trust_of(output: Output, home: ControlHome, rig_name: str) -> Trust | None:
+    """Return whom a rig trusts, or None with a warning that the rig alone will check."""
+    known = rig_trust(home, rig_name)
+    if known is None:
+        output.warn(
+            f"whom rig {rig_name} trusts is not known here (thermite key list --rig {rig_name}):"
+            " whether it takes this order shows in its receipt"
+        )
+    return known
 
 
 def _key_id(told: str) -> str:
@@ -200,14 +236,18 @@ def _send_trust(
     raw: bytes,
     signers: list[SigningKey],
 ) -> None:
-    keys, rig = read_trust(raw), known_rig(home, rig_name)
+    keys, rig, now = read_trust(raw), known_rig(home, rig_name), datetime.now(UTC)
+    known = _trust_of(output, home, rig_name)
+    if known is not None:
+        check_version(known, version)
+        check_signer(known, signers[0].public, "update_trust", now)
     order = sign_order(
         "update_trust",
         TrustBody(version=version, keys=keys),
         rig=rig,
         keys=signers,
         after=after(home, rig),
-        now=datetime.now(UTC),
+        now=now,
     )
     name = send_order(home, rig, order)
     told = {"command": order.digest, "file": name, "version": version}

@@ -23,6 +23,7 @@ from thermite.errors import CommandError, InfrastructureError, LedgerError
 from thermite.harness import clock
 from thermite.harness.blobs import Half, forget, keep_blob, keep_halves, write_half
 from thermite.harness.book import Book, Draft
+from thermite.harness.card import rig_card
 from thermite.harness.case import Case
 from thermite.harness.decide import Decision, Duplicate, decide
 from thermite.harness.inbox import Inbox
@@ -33,6 +34,7 @@ from thermite.schema.command import COMMAND_TYPE
 from thermite.schema.event import CommandRefused
 from thermite.schema.ids import Sha256
 from thermite.schema.offer import Decided, Wait, name_text, short
+from thermite.schema.rig_settings import RigSettings
 
 CHANGES_TRUST: Final = frozenset({"update_trust", "revoke_key"})
 _MOST_NAME: Final = 120  # characters of a foreign file name in an event
@@ -50,10 +52,17 @@ class Clerk:
     """Writes the ledger, the inbox and the outbox for the door; used by its one thread."""
 
     def __init__(
-        self, book: Book, inbox: Inbox, outbox: Outbox, *, state: Path, group: int | None
+        self,
+        book: Book,
+        inbox: Inbox,
+        outbox: Outbox,
+        state: Path,
+        settings: RigSettings,
+        *,
+        group: int | None,
     ) -> None:
         self.book, self.inbox, self.outbox = book, inbox, outbox
-        self._state, self._group = state, group
+        self._state, self._settings, self._group = state, settings, group
         self._blobs = state / "blobs"
         self._gate = Floodgate()
         self._later: list[Callable[[], object]] | None = None
@@ -206,9 +215,12 @@ class Clerk:
         return Owed(digest(envelope.payload), command_id)
 
     def publish_trust(self) -> None:
-        """Write the supervisor's cache of the trust."""
+        """Write the supervisor's cache of the trust, and the card, which names it, too."""
         with self.book.lock:
             write_cache(self._state, self.book.state, group=self._group)
+            note, at = self.book.ledger.newest_note(), clock.stamp()
+            card = rig_card(self.book.state, self._settings, checkpoint=note, at=at)
+        self.outbox.write_card(card)
 
     def tell_suppressed(self, *, ending: bool = False) -> None:
         """Record refusals that were held back, once their minute is over."""

@@ -27,7 +27,6 @@ from thermite.harness.import_queue import ImportQueue
 from thermite.harness.inbox import Inbox, Which
 from thermite.harness.offer import Heard, Offers, PeerGoneError
 from thermite.harness.outbox import Outbox
-from thermite.schema.command import RigCard
 from thermite.schema.offer import (
     PRESENT,
     STARTED,
@@ -66,7 +65,7 @@ class Door:
         self._inbox = Inbox(folder.inbox)
         self._outbox = Outbox(folder, book.ledger, key)
         group = (folder.inbox / "done").stat().st_gid
-        self._clerk = Clerk(book, self._inbox, self._outbox, state=folder.state, group=group)
+        self._clerk = Clerk(book, self._inbox, self._outbox, folder.state, settings, group=group)
         self._offers = Offers(peer, _supervisor_uid())
         self._is_peer_there = True
         self._wake_end, self._wake_me = socket.socketpair()
@@ -92,7 +91,6 @@ class Door:
         self._on_assigned = on_assigned
         self._inbox.recover()
         self._outbox.start()
-        self._outbox.write_card(self._card())
         self._clerk.publish_trust()
         self._imports.start()
         self._thread.start()
@@ -226,27 +224,6 @@ class Door:
     def _recorded(self) -> set[tuple[str, str, str]]:
         with self._bench.book.lock:
             return set(self._bench.book.state.imported)
-
-    def _card(self) -> RigCard:
-        book = self._bench.book
-        state, opened = book.state, book.state.opened
-        if opened is None:
-            raise RuntimeError("a door needs an opened ledger")
-        probe, test = state.isolation, state.selftest
-        isolation = {} if probe is None else {"level": probe.level, "features": probe.features}
-        return RigCard(
-            v=1,
-            name=self._settings.name,
-            rig=opened.rig,
-            key=opened.rig_key,
-            ledger=opened.ledger,
-            target=self._settings.target,
-            isolation=isolation,
-            grade=None if test is None else test.grade,
-            sees=None if test is None else test.sees,
-            checkpoint=book.ledger.newest_note(),
-            at=clock.stamp(),
-        )
 
 
 def _case(message: Offer | Refuse, size: int) -> Case:

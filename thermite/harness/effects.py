@@ -14,7 +14,7 @@ from thermite.campaign.state import Assignment, Attempt, State
 from thermite.command.instant import read_instant
 from thermite.command.keyring import Keyring
 from thermite.command.trust import trust_problems
-from thermite.command.verify import Command
+from thermite.command.verify import SKEW, Command
 from thermite.errors import CommandError
 from thermite.schema.command import (
     AboutAssignment,
@@ -71,7 +71,7 @@ def effects(  # noqa: C901, PLR0911 - one case for each kind of command
         case TrustBody():
             return _update_trust(command, state, body)
         case RevokeBody():
-            return _revoke(state, body)
+            return _revoke(command, state, body)
         case NoBody():
             return []
         case AssignBody():
@@ -259,15 +259,13 @@ def _update_trust(command: Command, state: State, body: TrustBody) -> list[Stric
     return [TrustSet(version=body.version, keys=body.keys, by=command.payload.issuer)]
 
 
-def _revoke(state: State, body: RevokeBody) -> list[Strict]:
+def _revoke(command: Command, state: State, body: RevokeBody) -> list[Strict]:
+    """Revoke a key, or say another time since when an earlier revocation counts."""
     found = next((key for key in state.trust if key.id == body.key), None)
     if found is None:
         raise CommandError(
-            "not_found", f"this rig trusts no key {body.key[:40]!a}: thermite key list shows them"
-        )
-    if found.revoked_since is not None:
-        raise CommandError(
-            "wrong_state", f"key {body.key} is revoked since {found.revoked_since} already"
+            "not_found",
+            f"this rig trusts no key {body.key[:40]!a}: thermite key list --rig shows whom it does",
         )
     if "root" in found.roles:
         raise CommandError(
@@ -275,7 +273,17 @@ def _revoke(state: State, body: RevokeBody) -> list[Strict]:
             f"key {body.key} is the root: make a new root with update_trust (thermite key rotate)",
         )
     try:
-        read_instant(body.since)
+        since = read_instant(body.since)
     except ValueError as error:
         raise CommandError("malformed_body", f"since: {error}") from None
+    if since > command.not_before + SKEW:
+        raise CommandError(
+            "malformed_body",
+            f"since: {body.since} is later than this command, of {command.payload.not_before}, and"
+            " a key is revoked at once: name when it was last safe",
+        )
+    if found.revoked_since == body.since:
+        raise CommandError(
+            "wrong_state", f"key {body.key} is revoked since {found.revoked_since} already"
+        )
     return [KeyRevoked(key=body.key, since=body.since)]

@@ -78,6 +78,7 @@ class Outbox:
         self._folder, self._ledger, self._key = folder, ledger, rig_key
         self._lock = threading.Lock()
         self._seq = 0
+        self._card: bytes | None = None
         self._assigned: dict[str, About] = {}
         self._is_behind = False
 
@@ -102,6 +103,8 @@ class Outbox:
                 self._seq = row.seq
             note = self._ledger.newest_note().encode()
             wrote |= self._put(NEWEST, note)
+            if self._card is not None:
+                wrote |= self._put(CARD, self._card)
             if wrote:
                 self._sync()
 
@@ -145,8 +148,9 @@ class Outbox:
 
     def write_card(self, card: RigCard) -> None:
         """Write `rig.json`, by which control gets to know this rig."""
-        with self._lock:
-            self._put(CARD, seal_rig_card(card, self._key))
+        with self._lock, self._said_when_refused():
+            self._card = seal_rig_card(card, self._key)
+            self._put(CARD, self._card)
             self._sync()
 
     @contextlib.contextmanager

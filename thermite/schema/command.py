@@ -294,8 +294,18 @@ class Receipt(Strict):
     at: str | None
 
 
+class Trust(Strict):
+    """Whom a rig trusts, as it says itself: the keys with their rights are no secret."""
+
+    version: int
+    keys: list[TrustedKey]
+
+
 class RigCard(Strict):
-    """`outbox/rig.json`: what control must know of a rig, signed by the rig at each start."""
+    """`outbox/rig.json`: what control must know of a rig.
+
+    Signed by the rig, at each start and when its trust changes; trust: None of an older rig.
+    """
 
     v: Literal[1]
     name: str
@@ -308,3 +318,4 @@ class RigCard(Strict):
     sees: float | None
     checkpoint: str
     at: str
+    trust: Trust | None = None

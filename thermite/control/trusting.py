@@ -1,0 +1,104 @@
+"""What a rig says of its trust, and orders about it that it would refuse.
+
+The rig decides; these checks spare the sender an order that comes back refused, perhaps
+when a stolen key should long have been out. Source: ledger and signing, 3.9 step 6 and 3.11.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from thermite.command.instant import read_instant
+from thermite.command.keyring import PublicKey
+from thermite.command.verify import key_problem_now
+from thermite.control.home import ControlHome
+from thermite.control.rigs import refreshed
+from thermite.errors import NotFoundError, UnreachableError, UsageError
+from thermite.schema.command import CommandType, Trust, TrustedKey
+
+
+def rig_trust(home: ControlHome, name: str) -> Trust | None:
+    """Return whom a rig trusts by its card, or None when its card can't be had or says nothing.
+
+    Raises:
+        NotFoundError: control knows no such rig.
+        RigChangedError: the card is not signed by the key that control knows.
+    """
+    try:
+        return refreshed(home, name)[1].trust
+    except UnreachableError:
+        return None
+
+
+def check_signer(trust: Trust, key: PublicKey, kind: CommandType, now: datetime) -> None:
+    """Refuse to send what the rig would refuse for the key that issues it.
+
+    Raises:
+        UsageError: the rig does not trust the key with this kind of order.
+    """
+    found = next((one for one in trust.keys if one.public == key.base64), None)
+    if found is None:
+        raise UsageError(
+            f"this rig does not trust key {key.id}, which signs: it trusts {_named(trust.keys)};"
+            " choose one of them with --key"
+        )
+    problem = key_problem_now(found, kind, now)
+    if problem is not None:
+        roots = [one for one in trust.keys if "root" in one.roles]
+        raise UsageError(f"{problem[1]}: sign with --key by the root, {_named(roots)}")
+
+
+def check_version(trust: Trust, version: int) -> None:
+    """Refuse to send a version of the trust that is not the rig's next.
+
+    Raises:
+        UsageError: it is another one.
+    """
+    if version != trust.version + 1:
+        raise UsageError(
+            f"this would be trust version {version}, and the rig has version {trust.version}: give"
+            f" --version {trust.version + 1}"
+        )
+
+
+def check_revocation(trust: Trust, key: str, since: str) -> None:
+    """Refuse to revoke what no order can take out of this rig's trust.
+
+    Args:
+        key: its id; since: RFC 3339.
+
+    Raises:
+        NotFoundError: the rig trusts no such key.
+        UsageError: it is the root, or revoked since that very time.
+    """
+    found = next((one for one in trust.keys if one.id == key), None)
+    if found is None:
+        raise NotFoundError(f"this rig trusts no key {key}: it trusts {_named(trust.keys)}")
+    if "root" in found.roles:
+        raise UsageError(
+            f"key {key} is this rig's root, which can't be revoked: make another key the root with"
+            " thermite key rotate, and leave this one out of its file"
+        )
+    if found.revoked_since == since:
+        raise UsageError(f"key {key} is revoked since {since} already")
+
+
+def read_since(told: str, now: datetime) -> datetime:
+    """Return the moment since when a key is not trusted.
+
+    Raises:
+        UsageError: it is no moment, or one that is still to come.
+    """
+    try:
+        since = read_instant(told)
+    except ValueError as error:
+        raise UsageError(f"--since {told}: {error}") from None
+    if since > now:
+        raise UsageError(
+            f"--since {told} is still to come, and a key is revoked at once: name when it was last"
+            " safe, or leave --since out"
+        )
+    return since
+
+
+def _named(keys: Sequence[TrustedKey]) -> str:
+    return ", ".join(f"{key.id} ({key.label})" for key in keys) or "none"
