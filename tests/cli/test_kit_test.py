@@ -52,6 +52,22 @@ def test_another_verdict_than_expected_fails(tmp_path: Path) -> None:
     assert told["ok"] is False
 
 
+def test_a_kit_that_is_a_clone_is_tested_as_it_stands(tmp_path: Path) -> None:
+    made, kit = tmp_path / "made", tmp_path / "kit"
+    shutil.copytree(shipped("kits/demo-cpu"), made)
+    (made / ".gitignore").write_text("*.o\n")
+    who = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "a kit"]):
+        subprocess.run(["git", "-C", made, *words], check=True)
+    subprocess.run(["git", "clone", "-q", made, kit], check=True)
+    # What git ignores is no part of it, what is not committed yet is.
+    (kit / "candidates/base/left.o").write_bytes(b"x" * 100)
+    (kit / "candidates/01-broken/expect.toml").write_text('verdict = ["invalid"]\n# mine\n')
+    code, told = tried(kit, "--only", "01-broken")
+    assert (code, told["ok"]) == (0, True), told
+    assert thermite("kit", "check", str(kit)).returncode == 0
+
+
 def test_a_reason_is_held_against_its_pattern(tmp_path: Path) -> None:
     kit = tmp_path / "kit"
     shutil.copytree(shipped("kits/demo-cpu"), kit)

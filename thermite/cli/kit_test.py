@@ -8,6 +8,7 @@ import click
 
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
+from thermite.harness.judge_here import as_it_stands
 from thermite.harness.known_candidates import KnownCandidates, Trial, Tried
 from thermite.harness.local_job import local_judge
 from thermite.report.campaign import isolation_sentence, percent, short
@@ -25,10 +26,11 @@ def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
     known = KnownCandidates(folder)
     names = known.chosen(only)
     with (
+        as_it_stands(folder) as plain,
         tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-kit-test-") as state,
-        local_judge(Path(state) / "rig", folder, known.kit.name) as judge,
+        local_judge(Path(state) / "rig", plain, known.kit.name) as judge,
     ):
-        trial = Trial(known, judge)
+        trial = Trial(KnownCandidates(plain), judge)
         tried = trial.run(names, output.progress)
         isolation = isolation_sentence(judge.bench.book.state)
     for text in trial.warnings:
