@@ -14,7 +14,9 @@ from thermite.cli.output import Output, with_output
 from thermite.command.public_key import PublicKey
 from thermite.errors import LedgerError, UsageError
 from thermite.report import audit as report
+from thermite.report.rebuilt import lines as rebuilt_lines
 from thermite.report.rejudged import lines as rejudged_lines
+from thermite.schema.rebuilt import Mismatch, Rebuilt
 from thermite.schema.rejudged import Difference, Rejudged
 
 MOST_KEY_FILE_BYTES = 64 * 1024
@@ -33,6 +35,20 @@ NOT_JUDGED: Final = Rejudged(
     ]
 )
 """Of a ledger that is not even whole: its events mean nothing."""
+
+
+NOT_MADE: Final = Rebuilt(
+    mismatches=[
+        Mismatch(
+            file="ledger.db",
+            place="events",
+            key="",
+            stands="not as they were",
+            events_say="what the audit found comes first",
+        )
+    ]
+)
+"""Of such a ledger, too."""
 
 
 @click.command("audit", epilog="Example: thermite audit rig/ledger.db --against receipts/")
@@ -55,9 +71,12 @@ NOT_JUDGED: Final = Rejudged(
     metavar="NAME=VALUE",
     help="With --rejudge: what another rule would have said, e.g. objective.min_effect=0.01.",
 )
+@click.option(
+    "--rebuild", "anew", is_flag=True, help="Make views.db and trust.json anew, and compare them."
+)
 @click.option("--strict", is_flag=True, help="End with 8 for warnings, too.")
 @with_output
-def command(
+def command(  # noqa: PLR0913 - an option each
     output: Output,
     *,
     ledger: Path,
@@ -66,6 +85,7 @@ def command(
     seq: int | None,
     again: bool,
     changes: tuple[str, ...],
+    anew: bool,
     strict: bool,
 ) -> None:
     """Check a ledger: its hashes, its signatures and its history.
@@ -94,6 +114,11 @@ def command(
         document["rejudged"] = msgspec.to_builtins(judged)
         lines = [*rejudged_lines(judged), *lines]
         differ = bool(judged.differences)
+    if anew:
+        made = NOT_MADE if found.fails else _made_anew(path)
+        document["rebuilt"] = msgspec.to_builtins(made)
+        lines = [*rebuilt_lines(made), *lines]
+        differ = differ or bool(made.mismatches)
     output.document(document)
     for line in lines:
         output.result(line)
@@ -109,6 +134,20 @@ def _judged_again(path: Path, changes: tuple[str, ...]) -> Rejudged:
     """
     try:
         return rejudge(path, read_changes(changes))
+    except LedgerError as error:
+        raise CommandEnds(Exit.FAILED, str(error)) from None
+
+
+def _made_anew(path: Path) -> Rebuilt:
+    """Return what making the projections anew finds.
+
+    Raises:
+        CommandEnds: the ledger or a file beside it can't be read.
+    """
+    from thermite.audit.rebuild import rebuild  # noqa: PLC0415 - help needs no sqlite_utils
+
+    try:
+        return rebuild(path)
     except LedgerError as error:
         raise CommandEnds(Exit.FAILED, str(error)) from None
 

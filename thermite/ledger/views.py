@@ -12,6 +12,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -238,13 +239,13 @@ def _is_ours(target: Path) -> bool:
     return [name for (name,) in columns] == list(TABLES["projection"][1])
 
 
-def _grow(target: Path, source: sqlite3.Connection) -> int:
+def _grow(target: Path, source: sqlite3.Connection, until: int | None = None) -> int:
     with closing(sqlite3.connect(target)) as connection:
         views = sqlite_utils.Database(connection)
         with views.atomic():
             for name, (key, columns) in TABLES.items():
                 views.table(name).create(dict(columns), pk=key, if_not_exists=True)
-        return _fill(views, source)
+        return _fill(views, source, until)
 
 
 def _continues(source: sqlite3.Connection, target: Path) -> bool:
@@ -253,22 +254,30 @@ def _continues(source: sqlite3.Connection, target: Path) -> bool:
         with closing(sqlite3.connect(target)) as file:
             row = file.execute("SELECT version, seq, head FROM projection").fetchone()
         return (
-            row is not None
-            and row[:2] <= (VERSION, newest(source))
-            and row == _mark(source, row[1])
+            row is not None and row[:2] <= (VERSION, newest(source)) and row == mark(source, row[1])
         )
     except (LedgerError, *FILE_ERRORS):
         return False
 
 
-def _mark(source: sqlite3.Connection, seq: int) -> tuple[int, int, str]:
+def build(source: sqlite3.Connection, target: Path, *, until: int) -> int:
+    """Make the tables of the events up to `until` in a new file; return the last event shown.
+
+    Raises:
+        LedgerError: the ledger was changed.
+    """
+    return _grow(target, source, until)
+
+
+def mark(source: sqlite3.Connection, seq: int) -> tuple[int, int, str]:
+    """Return what a views file says of its end: version, last event, and the chain there."""
     return VERSION, seq, strict_base64.encode(head_at(source, seq))
 
 
-def _fill(views: sqlite_utils.Database, source: sqlite3.Connection) -> int:
+def _fill(views: sqlite_utils.Database, source: sqlite3.Connection, until: int | None) -> int:
     before = next(iter(views["projection"].rows), {"seq": 0})["seq"]
     last = before
-    events = recorded(source, before)
+    events = takewhile(lambda row: until is None or row.seq <= until, recorded(source, before))
     while True:
         groups: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for count, row in enumerate(events, 1):
@@ -279,12 +288,12 @@ def _fill(views: sqlite_utils.Database, source: sqlite3.Connection) -> int:
                 break
         if last == before:
             return int(last)
-        version, seq, head = _mark(source, last)
+        version, seq, head = mark(source, last)
         with views.atomic():
             for (table, *_), rows in groups.items():
                 views.table(table).upsert_all(rows, pk=TABLES[table][0])
-            mark = {"version": version, "seq": seq, "head": head}
-            views.table("projection").upsert(mark, pk="version")
+            end = {"version": version, "seq": seq, "head": head}
+            views.table("projection").upsert(end, pk="version")
         before = last
 
 
