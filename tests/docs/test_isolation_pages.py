@@ -11,13 +11,15 @@ import pytest
 from tests.attack.candidates import ATTACKS
 from thermite.cli.commands import COMMANDS
 from thermite.rig import refusal_words, start
-from thermite.rig.doctor import LEVELS
+from thermite.rig.doctor import GAPS, LEVELS
 from thermite.schema.kit import BuildSection, CheckSection, RunSection
 from thermite.spawner.attendant import MOST_ENTRIES, MOST_LEVELS
+from thermite.spawner.level import BEST_FIRST
 
 DOCS = Path(__file__).parents[2] / "docs"
 LIMITS = (DOCS / "reference/limits-and-outcomes.md").read_text()
 SET_UP = (DOCS / "how-to/set-up-a-rig.md").read_text()
+LEVELS_PAGE = (DOCS / "reference/isolation.md").read_text()
 ISOLATION = (DOCS / "explanation/isolation-inside-a-rig.md").read_text()
 
 
@@ -49,6 +51,16 @@ def test_every_variable_of_the_page_is_read() -> None:
 def test_every_level_that_can_be_had_is_in_the_table() -> None:
     for level in LEVELS:
         assert f"| `{level}` |" in ISOLATION
+        assert f"| `{level}` |" in LEVELS_PAGE
+
+
+def test_levels_are_tried_in_the_order_that_the_page_tells() -> None:
+    assert ", ".join(f"`{name}`" for name in BEST_FIRST) in LEVELS_PAGE.replace("\n", " ")
+
+
+def test_every_gap_that_the_doctor_knows_is_told() -> None:
+    told = set(re.findall(r"`(\w+)`", LEVELS_PAGE))
+    assert GAPS.keys() <= told
 
 
 @pytest.mark.parametrize(

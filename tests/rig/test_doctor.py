@@ -22,12 +22,14 @@ def found() -> Diagnosis:
     return examine()
 
 
-def test_every_level_is_there_and_the_strongest_that_was_had_is_taken(found: Diagnosis) -> None:
+def test_every_level_is_there_and_the_one_that_a_rig_takes_is_named(
+    found: Diagnosis, tmp_path: Path
+) -> None:
     levels = {one.level: one for one in found.levels}
     assert set(levels) == set(LevelName.__args__)  # type: ignore[attr-defined]
     assert levels["none"].had
-    assert levels[found.takes].had
-    assert found.takes == ("users" if levels["users"].had else "none")
+    with spawner(tmp_path / "rig", isolation="auto") as stages:
+        assert found.takes == stages.isolation.level
     assert all(one.why_not for one in found.levels if not one.had)
 
 

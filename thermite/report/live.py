@@ -35,7 +35,8 @@ def _opened(_: State, __: e.Event, data: e.LedgerOpened) -> str:
 
 def _isolation(_: State, __: e.Event, data: e.IsolationProbe) -> str:
     gaps = f", gaps: {', '.join(data.gaps)}" if data.gaps else ""
-    return f"isolation {data.level} ({', '.join(data.features)}{gaps})"
+    passed = "".join(f"; {level} can't be had: {why}" for level, why in data.passed_over.items())
+    return f"isolation {data.level} ({', '.join(data.features)}{gaps}){passed}"
 
 
 def _accepted(_: State, __: e.Event, data: e.CommandAccepted) -> str:

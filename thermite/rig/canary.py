@@ -82,7 +82,11 @@ def probe(
     told = stages.isolation
     gaps = {*told.gaps, *_gaps(canaries)}
     return IsolationProbe(
-        level=told.level, features=told.features, gaps=sorted(gaps), canaries=canaries
+        level=told.level,
+        features=told.features,
+        gaps=sorted(gaps),
+        canaries=canaries,
+        passed_over=dict(getattr(stages, "passed_over", {})),  # a simulated rig has no other level
     )
 
 

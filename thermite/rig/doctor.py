@@ -20,14 +20,12 @@ from thermite.schema.stage import LevelName
 from thermite.schema.strict import Strict
 
 LEVELS: Final[tuple[LevelName, ...]] = ("none", "users", "users+namespaces")
-"""The levels that a spawner of this version can apply, the weakest first."""
-_TAKEN_BY_ITSELF: Final[tuple[LevelName, ...]] = ("none", "users")
-"""What `auto` takes; namespaces are asked for by name."""
+"""The levels that a spawner of this version can apply, the weakest first: `auto` takes the last."""
 _NOT_MADE: Final[tuple[LevelName, ...]] = ("namespaces",)
 _NEEDED_PROGRAMS: Final = {"python3": "a kit's check may need it", "cc": "builds of C need it"}
 _DAEMONS: Final = ("crontab", "at", "systemd-run")
 """What a stage could ask to run something later (isolation, row 33)."""
-_GAPS: Final[Mapping[str, str]] = {
+GAPS: Final[Mapping[str, str]] = {
     "abstract_sockets": "needs Landlock ABI 6 (Linux 6.12): update the kernel",
     "clock_lock": "rigs of other users may time at once: run as root",
     "files": "needs Landlock (Linux 5.13), enabled at boot, or level users",
@@ -40,6 +38,7 @@ _GAPS: Final[Mapping[str, str]] = {
     "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
     "unix_sockets": "a stage reaches your own sockets that have a path: run as root",
 }
+"""Every gap that a record can name, and what to do about it."""
 _MAKE_USERS: Final = (
     "run as root, in a container with CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN and"
     " CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE (Docker's default set has them)"
@@ -89,7 +88,7 @@ def examine() -> Diagnosis:
     return Diagnosis(
         uid=os.getuid(),
         cpus=len(os.sched_getaffinity(0)),
-        takes=[one.level for one in had if one.level in _TAKEN_BY_ITSELF][-1],
+        takes=had[-1].level,
         levels=[*tried, *map(_not_made, _NOT_MADE)],
         notes=_notes(),
     )
@@ -123,7 +122,7 @@ def _told(level: LevelName, seen: IsolationProbe) -> LevelTried:
         gaps=list(seen.gaps),
         canaries=dict(seen.canaries),
         protected=is_protected(seen),
-        to_do=[f"{gap}: {_GAPS.get(gap, 'no remedy is known')}" for gap in seen.gaps],
+        to_do=[f"{gap}: {GAPS.get(gap, 'no remedy is known')}" for gap in seen.gaps],
     )
 
 

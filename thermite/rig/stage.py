@@ -218,6 +218,11 @@ class _Rig:
         return self._isolation
 
     @property
+    def passed_over(self) -> dict[str, str]:
+        """The better levels that the spawner could not take, and in words why."""
+        return dict(self._told["passed_over"])
+
+    @property
     def path_variable(self) -> str:
         """PATH of every stage."""
         return str(self._told["path"])

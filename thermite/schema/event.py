@@ -83,12 +83,16 @@ class LedgerGap(Strict):
 
 
 class IsolationProbe(Strict):
-    """What canaries found at the rig's start."""
+    """What canaries found at the rig's start.
+
+    passed_over: better levels than the one taken, and in words why each can't be had.
+    """
 
     level: str
     features: list[str]
     gaps: list[str]
     canaries: dict[str, str]
+    passed_over: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class CommandAccepted(Strict):

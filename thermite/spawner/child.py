@@ -108,7 +108,6 @@ class Outfit:
 
     programs: Mapping[bool, bytes | None]
     landlock: int
-    cpus: frozenset[int]
     confine_files: bool
     system_paths: Sequence[str]
 

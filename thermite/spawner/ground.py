@@ -4,7 +4,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -86,7 +86,8 @@ class Level:
     """What this spawner applies, found out at its start.
 
     sees_absence: the kernel says in one call whether a slot's user has any process, and no
-    process of a stage can change its ids; own_view: stages have namespaces of their own.
+    process of a stage can change its ids; own_view: stages have namespaces of their own;
+    passed_over: better levels that were asked for with `auto`, and why each can't be had.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Level:
     is_realtime: bool = False
     sees_absence: bool = False
     own_view: bool = False
+    passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
 WATCHING = 4
@@ -130,7 +132,6 @@ class Ground:
         self.outfit = Outfit(
             programs=_filters(level),
             landlock=level.landlock,
-            cpus=self.all_cpus,
             confine_files=level.name == "none" and level.landlock > 0,
             system_paths=_system_paths(settings),
         )

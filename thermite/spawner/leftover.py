@@ -35,7 +35,7 @@ def clear_left_behind(ground: Ground) -> Step[None]:
     leases = ground.level.leases
     if leases is not None:
         in_use = {uid: slot for slot, uid in leases.held.items()}
-        for uid in leases.left_behind:
+        for uid in list(leases.left_behind):
             left = 0 if uid == ground.level.reaper else (yield from _emptied(ground, uid))
             if uid not in in_use and not left:
                 leases.release(uid)

@@ -4,7 +4,7 @@ import os
 from typing import Final
 
 from . import landlock, linux
-from .child import Identity
+from .child import Identity, take_identity
 from .ground import Ground, Level, Slot
 from .killer import PRIORITY
 from .own_view import can_enter
@@ -22,34 +22,36 @@ _NEEDED: Final = {
 }
 
 
-def find_level(settings: Settings) -> tuple[Level, dict[str, Slot]]:
-    """Return the level and the slots.
+BEST_FIRST: Final = ("users+namespaces", "users", "none")
+"""What `auto` tries, in this order."""
+
+
+def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict[str, Slot]] | str:
+    """Return a level with its slots as this process would apply it, or in words why it can't.
+
+    Args:
+        leases: of this rig; they are taken where the level needs users.
 
     Raises:
-        BadSettingsError: the level that was asked for can't be had.
+        BadSettingsError: the range has not enough free uids.
     """
-    problem = _no_users()
-    if settings.isolation == "none" or (settings.isolation == "auto" and problem):
+    if name == "none":
         return _none(settings)
-    if problem:
-        raise BadSettingsError(f"isolation {settings.isolation} can't be had: {problem}")
-    level, slots = _users(settings)
-    if settings.isolation == "users+namespaces":
+    problem = _no_users()
+    problem = problem or _no_second_user(settings.uid_range)
+    if problem is None and name == "users+namespaces":
+        problem = can_enter(settings.stage_root)
+        problem = problem and f"{problem}: it needs CAP_SYS_ADMIN"
+    if problem is not None:
+        return problem
+    level, slots = _users(settings, leases)
+    if name == "users+namespaces":
         _add_namespaces(level)
     return level, slots
 
 
 def _add_namespaces(level: Level) -> None:
-    """Give every stage a view of its own; no pid namespace: the killer does what it would do.
-
-    Raises:
-        BadSettingsError: the kernel does not let this process.
-    """
-    why = can_enter("/")
-    if why is not None:
-        raise BadSettingsError(
-            f"isolation users+namespaces can't be had: {why}: it needs CAP_SYS_ADMIN"
-        )
+    """Give every stage a view of its own; no pid namespace: the killer does what it would do."""
     level.name, level.own_view = "users+namespaces", True
     level.features += ["mntns", "ipcns", "netns", "tmpfs"]
     level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
@@ -67,6 +69,22 @@ def _no_users() -> str | None:
     if not _watch_capability():
         missing.append("CAP_DAC_READ_SEARCH")
     return f"{', '.join(missing)} missing" if missing else None
+
+
+def _no_second_user(uid_range: tuple[int, int]) -> str | None:
+    """Try both ends of the range, as a container may have one user only; return why not."""
+    for uid in uid_range:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                take_identity(Identity(uid, uid))
+                code = 0
+            finally:
+                os._exit(code)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+            return f"uid {uid} can't be taken here: choose others with THERMITE_UID_RANGE"
+    return None
 
 
 def _watch_capability() -> int:
@@ -109,12 +127,11 @@ def _none(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
 
 
-def _users(settings: Settings) -> tuple[Level, dict[str, Slot]]:
+def _users(settings: Settings, leases: Leases) -> tuple[Level, dict[str, Slot]]:
     """Level users: every slot has a leased uid, and the killer one of its own."""
     level = _confinement(settings)
     level.name = "users"
     level.watch_capability = _watch_capability()
-    leases = Leases(f"{settings.run_dir}/uids", settings.state, *settings.uid_range)
     ours = ["thermite", "supervisor"] if settings.children else []
     leases.take(["reaper", *ours, *settings.slots])
     level.leases, level.reaper = leases, leases.held["reaper"]

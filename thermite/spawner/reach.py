@@ -20,14 +20,12 @@ _IMPORT: Final = "import sys; [__import__(name) for name in sys.argv[1:]]"
 
 
 def settle_places(ground: Ground) -> None:
-    """Make the stage root, and find out as whom the harness can run.
+    """Find a stage root that all slots can reach, and find out as whom the harness can run.
 
     Raises:
         BadSettingsError: a user can't reach what it needs, and nothing else is allowed.
     """
     settings = ground.settings
-    _make_stage_root(settings.stage_root)
-    _lock(settings.stage_root)
     if ground.level.name == "none":
         return
     blocked = _blocked(ground, settings.stage_root)
@@ -52,12 +50,13 @@ def _make_stage_root(path: str) -> None:
         os.umask(before)
 
 
-def _lock(folder: str) -> None:
-    """Hold the stage root for this process's life: two spawners would sweep each other's.
+def hold_stage_root(folder: str) -> None:
+    """Make the stage root and hold it for life: two spawners would sweep each other's.
 
     Raises:
         BadSettingsError: another spawner holds it.
     """
+    _make_stage_root(folder)
     fd = os.open(folder, FOLDER)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -163,6 +162,11 @@ def leave_places(ground: Ground) -> None:
     leases = ground.level.leases
     if leases is not None and ground.settings.client_fd is not None:
         leases.end()
+    leave_stage_root(ground)
+
+
+def leave_stage_root(ground: Ground) -> None:
+    """Remove a stage root that was made for this ground alone."""
     if not ground.owns_stage_root:
         return
     try:

@@ -11,16 +11,16 @@ from typing import Any, Final
 from . import linux
 from .absence import is_exact
 from .block import Blocks, lock_folder
+from .choosing import chosen
 from .ending import end_strays, end_strays_for_ever
 from .family import Family
 from .folders import clear_slots, collect_outputs, make_folder, place_entries, sweep
 from .ground import Ground
-from .leftover import clear_left_behind, run_to_end
-from .level import allow_realtime, find_level
+from .level import allow_realtime
 from .listener import Answer, Listener
 from .loop import Step, Until
 from .ownership import settle_state
-from .reach import leave_places, settle_places
+from .reach import leave_places
 from .settings import MAX_SETTINGS_BYTES, BadSettingsError, Settings, read_settings
 from .stage import Reply, run_stage
 from .vocabulary import HARNESS, Fields, RefusedError
@@ -91,14 +91,12 @@ def prepared(settings: Settings) -> Ground:
     os.umask(0o077)
     linux.become_subreaper()
     linux.close_to_tracers()
-    level, slots = find_level(settings)
-    ground = Ground(settings, level, slots)
+    ground = chosen(settings)
+    level, slots = ground.level, ground.slots
     if settings.realtime_runs:
         allow_realtime(ground)
-    settle_places(ground)
     if settings.children:
         settle_state(settings.state, level.harness, level.supervisor)
-    run_to_end(ground, clear_left_behind(ground))
     level.sees_absence = "seccomp" in level.features and any(
         is_exact(slot.identity) for slot in slots.values() if slot.identity is not None
     )
@@ -150,6 +148,7 @@ def _probe(ground: Ground) -> Reply:
         "features": level.features,
         "network": level.network,
         "gaps": level.gaps,
+        "passed_over": level.passed_over,
         "slots": slots,
         "run_cpus": sorted(ground.run_cpus),
         "path": ground.settings.stage_path,

@@ -67,6 +67,15 @@ class Leases:
         """Give back what a dead spawner left and no slot of this one needs."""
         os.unlink(f"{self.folder}/{uid}")
         os.close(self._fds.pop(uid))
+        if uid in self.left_behind:
+            self.left_behind.remove(uid)
+
+    def give_up(self) -> None:
+        """Give back all but what a dead spawner left and nobody has cleared."""
+        for uid in list(self._fds):
+            if uid not in self.left_behind:
+                self.release(uid)
+        self.held.clear()
 
     def end(self) -> None:
         """Give everything back: nothing of these uids is left."""
