@@ -14,7 +14,7 @@ import msgspec
 
 from thermite.errors import InfrastructureError, LedgerError
 from thermite.judge.measure.block import Pair, measured, paired
-from thermite.judge.verdict import rule
+from thermite.judge.verdict import exact, rule
 from thermite.judge.verdict.coin import commitment, draw_order
 from thermite.judge.verdict.params import alpha_k
 from thermite.schema import event as e
@@ -122,6 +122,10 @@ class Evidence:
         _need(said.n == found.n, f"{stage} has {found.n} blocks and says {said.n}")
         for name, told, made in (("lnE", said.lnE, found.ln_e), ("T", said.T, found.t)):
             _need(_near(told, made), f"{stage} says {name} {told}, and its runs give {made}")
+        _need(said.rule == found.rule, f"{stage} says {said.rule}, and its runs {found.rule}")
+        if found.rule == exact.RULE:
+            _need(found.action in {"pass", "hold"}, f"{stage}: the values do not pass")
+            return
         fewest, level = judging.min_blocks, -math.log(judging.screen_alpha)
         if stage == "confirm":
             fewest = judging.confirm_min_blocks

@@ -8,6 +8,7 @@ import msgspec
 from thermite.errors import InfrastructureError
 from thermite.judge.measure.block import broken_constraints, measured, paired
 from thermite.judge.measure.disturbance import flags
+from thermite.judge.verdict import exact
 from thermite.judge.verdict.rule import (
     Ruling,
     cell_d,
@@ -60,10 +61,20 @@ class Try:
         if block.block != number:
             return f"block {number} is next"
         own = self.own(block)
-        reason = block.dropped if block.dropped in VOID else dropped(own, p)
+        reason = block.dropped if block.dropped in VOID else self._dropped(block, own, p)
         if reason != block.dropped:
             return f"dropped: {reason}" if reason else "it counts"
         return None if reason is not None else self._counted_problem(block, own, p)
+
+    def _dropped(self, block: Block, own: Sequence[Run | Check], p: RuleParameters) -> str | None:
+        reason, screen = dropped(own, p), self.counted.get("screen", [])
+        if reason is not None or block.stage != "confirm" or not exact.decides(screen, p):
+            return reason
+        try:
+            made = measured(block.stage, block.block, paired(own), p.metrics)
+        except (KeyError, InfrastructureError):
+            return None  # it makes no whole block, which is said where it is counted
+        return exact.NOT_EXACT if exact.is_broken_by(made, screen, p) else None
 
     def _counted_problem(
         self, block: Block, own: Sequence[Run | Check], p: RuleParameters
@@ -96,20 +107,20 @@ class Try:
 
     def check(self, decision: Decision, p: RuleParameters) -> str | None:
         """Decide again; return how it differs, or None when the recorded decision stands."""
-        exact = self.decide(decision.stage, p)
-        self.last = exact
-        if exact is None:
+        made = self.decide(decision.stage, p)
+        self.last = made
+        if made is None:
             return "no block was counted"
-        figures = [(exact.ln_e, decision.lnE), (exact.t, decision.T)]
-        if exact.n != decision.n or any(abs(a - b) > SAME for a, b in figures):
-            return f"n {exact.n}, ln E {exact.ln_e:.7f}, T {exact.t:.7f}"
-        recorded = (decision.action, decision.result)
-        if (exact.action, exact.result) == recorded:
+        figures = [(made.ln_e, decision.lnE), (made.t, decision.T)]
+        if made.n != decision.n or any(abs(a - b) > SAME for a, b in figures):
+            return f"n {made.n}, ln E {made.ln_e:.7f}, T {made.t:.7f}"
+        recorded = (decision.action, decision.result, decision.rule)
+        if (made.action, made.result, made.rule) == recorded:
             return None
         near = (self.decide(decision.stage, p, nudge) for nudge in (-NUDGE, NUDGE))
-        if any(one is not None and (one.action, one.result) == recorded for one in near):
+        if any(one is not None and (one.action, one.result, one.rule) == recorded for one in near):
             return None
-        return said(exact)
+        return f"rule {made.rule}" if decision.rule != made.rule else said(made)
 
     def kind(self) -> str | None:
         """Return the verdict that the facts lead to, None when they lead to none."""

@@ -77,12 +77,16 @@ class RuleParameters(Strict):
 
 
 class MeasuredBlock(Strict):
-    """One counted block: ln(candidate/champion) by metric and cell, and who ran first."""
+    """One counted block: ln(candidate/champion) by metric and cell, and who ran first.
+
+    values: of the metrics that the check prints, candidate's and champion's by metric and cell.
+    """
 
     stage: JudgeStage
     block: int
     ln_ratio: dict[str, dict[str, float]]
     champion_first: dict[str, bool]
+    values: dict[str, dict[str, tuple[float, float]]] = msgspec.field(default_factory=dict)
 
 
 class GoalRun(Strict):

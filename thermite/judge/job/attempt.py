@@ -17,6 +17,7 @@ from thermite.judge.job.goals import verify_goals
 from thermite.judge.job.single import judge_alone
 from thermite.judge.job.tape import Tape
 from thermite.judge.job.walk import Walk
+from thermite.judge.verdict import exact
 from thermite.judge.verdict.params import alpha_k, rule_parameters
 from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen
 from thermite.schema.event import JudgeStarted, Verdict
@@ -72,10 +73,11 @@ class AttemptWalk(Walk):
     """Screen, then confirm."""
 
     def stage(self) -> JudgeStage:
-        """Return confirm once screen has passed."""
+        """Return confirm once screen has passed; a value that differs there leads back."""
         last = self.tape.last_decision
         passed = last is not None and (last.stage == "confirm" or last.action == "pass")
-        return "confirm" if passed else "screen"
+        returned = last is not None and last.rule == exact.RULE and self.tape.was_not_exact
+        return "confirm" if passed and not returned else "screen"
 
     def decide(self, stage: JudgeStage, blocks: Sequence[MeasuredBlock]) -> Ruling:
         """Return what the rule says after the newest of the counted blocks."""

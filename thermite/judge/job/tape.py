@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from thermite.judge.job.desk import Desk
 from thermite.judge.measure.block import measured, paired
 from thermite.judge.measure.disturbance import DISTURBANCES
+from thermite.judge.verdict.exact import NOT_EXACT
 from thermite.schema.event import Block, Check, Decision, JudgeStarted, Run
 from thermite.schema.job import Job, JudgeFact
 from thermite.schema.rule import MeasuredBlock, MetricRule
@@ -60,6 +61,11 @@ class Tape:
         """The newest decision, None before the first."""
         decisions = (fact for fact in reversed(self.facts) if isinstance(fact, Decision))
         return next(decisions, None)
+
+    @property
+    def was_not_exact(self) -> bool:
+        """Whether a block of confirm showed that values vary which screen saw the same."""
+        return any(block.dropped == NOT_EXACT for block in self._blocks())
 
     @property
     def interrupted(self) -> int:

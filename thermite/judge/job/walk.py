@@ -17,6 +17,7 @@ from thermite.judge.job.tape import Tape
 from thermite.judge.measure.block import broken_constraints, measured, paired
 from thermite.judge.measure.startup import startup_shares
 from thermite.judge.verdict.coin import draw_order
+from thermite.judge.verdict.exact import NOT_EXACT, is_broken_by
 from thermite.judge.verdict.rule import Ruling, cell_d, stage_cells, stage_d
 from thermite.judge.verdict.words import percent
 from thermite.schema.event import Block, Check, Decision, Run
@@ -127,6 +128,8 @@ class Walk(ABC):
         if dropped is not None:
             return [self._block_fact(stage, dropped=dropped)]
         block = measured(stage, number, paired(facts), self.p.metrics)
+        if stage == "confirm" and is_broken_by(block, self.tape.counted("screen"), self.p):
+            return [self._block_fact(stage, dropped=NOT_EXACT)]
         ruling = self.decide(stage, [*self.tape.counted(stage), block])
         return [self._block_fact(stage, counted=block), self._decision(stage, ruling)]
 
@@ -167,7 +170,7 @@ class Walk(ABC):
             lcb=ruling.lcb,
             ucb=ruling.ucb,
             guards=ruling.guards,
-            rule=self.p.judging.rule,
+            rule=ruling.rule,
             action=ruling.action,
             result=ruling.result,
         )

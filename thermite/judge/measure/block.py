@@ -55,16 +55,21 @@ def measured(
     found = {(run.cell, run.arm): values(run, check, metrics) for run, check in pairs}
     first = _first_arms([run for run, _ in pairs])
     ratios: dict[str, dict[str, float]] = {name: {} for name in metrics}
+    printed = [name for name, one in metrics.items() if one.kind == "check"]
+    shown: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in printed}
     for cell in first:
         ours, theirs = found[cell, "candidate"], found[cell, "champion"]
         for name in metrics:
             # A difference of logarithms: the ratio itself could leave the range of a float.
             ratios[name][cell] = math.log(ours[name]) - math.log(theirs[name])
+        for name in printed:
+            shown[name][cell] = (ours[name], theirs[name])
     return MeasuredBlock(
         stage=stage,
         block=block,
         ln_ratio=ratios,
         champion_first={cell: arm == "champion" for cell, arm in first.items()},
+        values=shown,
     )
 
 

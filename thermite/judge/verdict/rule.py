@@ -1,9 +1,10 @@
-"""The rule `signflip-1`: what is decided after each counted block.
+"""The rules `signflip-1` and `exact-1`: what is decided after each counted block.
 
 Screen asks whether a candidate deserves fresh blocks, confirm whether it is promoted on
 them, the held-out cells included. At each block futility is looked at first, then what
 counts against the candidate, then passing, then the cap. Only confirm's blocks make the
-claim. Source: the design page on judging, 3.2 and 3.4.
+claim. Values of the check that never vary decide by themselves (`exact`).
+Source: the design page on judging, 3.2 and 3.4.
 """
 
 import math
@@ -12,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from thermite.judge.verdict import evidence
+from thermite.judge.verdict import evidence, exact
 from thermite.judge.verdict.order_effect import SIGNIFICANT, Pair, order_effect
 from thermite.schema.contract import Direction
 from thermite.schema.contract_rules import confirm_evidence
@@ -31,8 +32,9 @@ HELD_OUT: Final = "held-out cells"
 class Ruling(Strict):
     """What was decided after n counted blocks of a stage, and what it rests on.
 
-    t, se, lcb and ucb are log-ratios; result: the verdict that a stop leads to, or the
-    reason of a hold; None while it goes on, and when screen passes.
+    t, se, lcb and ucb are log-ratios; guards: ln E of each, under `exact-1` its own
+    log-ratio; result: the verdict that a stop leads to, or the reason of a hold; None while
+    it goes on, and when screen passes.
     """
 
     n: int
@@ -45,6 +47,7 @@ class Ruling(Strict):
     guards: dict[str, float]
     action: Action
     result: str | None
+    rule: str
 
 
 class _Kept(Strict):
@@ -64,6 +67,7 @@ class _Series:
         self.d = [stage_d(stage, block, p) for block in blocks]
         self.n = len(self.d)
         self.mu = math.log1p(p.min_effect)
+        self.rule = p.judging.rule
         self.ln_e = evidence.ln_evidence(self.d)
         self.ln_e_futility = evidence.ln_evidence_below(self.d, self.mu)
         self.t = evidence.trimmed_mean(self.d)
@@ -90,6 +94,14 @@ class _Series:
             guards=_recorded(guards),
             action=action,
             result=result,
+            rule=self.rule,
+        )
+
+    def exactly(self, action: Action, result: str | None, guards: dict[str, float]) -> Ruling:
+        """Return a ruling by values: its bounds are the value itself."""
+        found = self.ruling("continue", result)
+        return msgspec.structs.replace(
+            found, lcb=self.t, ucb=self.t, guards=guards, action=action, rule=exact.RULE
         )
 
 
@@ -153,8 +165,19 @@ def decide_screen(
         blocks: the counted blocks of screen in order, at least one.
         spent_s: judge time of the attempt so far, seconds, from its records.
     """
-    series, judging = _Series("screen", blocks, p), p.judging
+    series = _Series("screen", blocks, p)
+    if exact.decides(blocks, p):
+        return _exact_screen(series, blocks[-1], p)
     guards = _guards(blocks, p)
+    if series.n < exact.BLOCKS and exact.is_same(blocks, p) and not _is_spent(spent_s, p):
+        return series.ruling("continue", None, guards)
+    return _signflip_screen(series, guards, p, spent_s)
+
+
+def _signflip_screen(
+    series: _Series, guards: Sequence[_Kept], p: RuleParameters, spent_s: float
+) -> Ruling:
+    judging = p.judging
     enough = series.n >= judging.min_blocks
     not_better = "regressed" if series.is_regressed() else "not_better"
     if enough and series.is_futile(judging.futility_beta):
@@ -184,7 +207,22 @@ def decide_confirm(
         k: the attempt's index, which sets the evidence that is asked for.
         spent_s: judge time of the attempt so far, seconds, from its records.
     """
-    series, judging = _Series("confirm", blocks, p), p.judging
+    series = _Series("confirm", blocks, p)
+    if exact.decides(screen, p):
+        return _exact_confirm(series, screen, blocks[-1], p)
+    return _signflip_confirm(series, [*screen, *blocks], blocks, p, k, spent_s=spent_s)
+
+
+def _signflip_confirm(
+    series: _Series,
+    both: Sequence[MeasuredBlock],
+    blocks: Sequence[MeasuredBlock],
+    p: RuleParameters,
+    k: int,
+    *,
+    spent_s: float,
+) -> Ruling:
+    judging = p.judging
     guards, held_out = _guards(blocks, p), _held_out(blocks, p)
     all_guards = [*guards, *held_out]
     enough = series.n >= judging.confirm_min_blocks
@@ -196,7 +234,7 @@ def decide_confirm(
         return series.ruling("stop", "guard_failed", all_guards)
     shown = series.ln_e >= confirm_evidence(judging, k) and series.t >= series.mu
     if enough and shown and _all_kept(all_guards, p):
-        hold = _hold(series.t, [*screen, *blocks], p)
+        hold = _hold(series.t, both, p)
         return series.ruling("hold" if hold else "pass", hold or "promoted", all_guards)
     if series.n >= judging.confirm_max_blocks or _is_spent(spent_s, p):
         return series.ruling("stop", "not_confirmed", all_guards)
@@ -207,6 +245,36 @@ def decide_re_anchor(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> Ruli
     """Decide after the newest counted block of a re-anchor: it only ever ends at its number."""
     series = _Series("re_anchor", blocks, p)
     return series.ruling("stop" if series.n >= RE_ANCHOR_BLOCKS else "continue", None)
+
+
+def _exact_screen(series: _Series, block: MeasuredBlock, p: RuleParameters) -> Ruling:
+    guards = {guard.name: guard_d(block, guard) for guard in p.guards}
+    if not exact.reaches(series.t, series.mu):
+        worse = not exact.reaches(series.t, 0.0)
+        return series.exactly("stop", "regressed" if worse else "not_better", guards)
+    if _is_lost_by_value(guards, p):
+        return series.exactly("stop", "guard_failed", guards)
+    return series.exactly("pass", None, guards)
+
+
+def _exact_confirm(
+    series: _Series, screen: Sequence[MeasuredBlock], block: MeasuredBlock, p: RuleParameters
+) -> Ruling:
+    guards = {guard.name: guard_d(block, guard) for guard in p.guards}
+    held_out = {HELD_OUT: held_out_d(block, p)} if p.held_out_cells else {}
+    shown = guards | held_out
+    if not exact.reaches(series.t, series.mu):
+        return series.exactly("stop", "not_confirmed", shown)
+    if any(exact.is_lost(d, p.judging.held_out_allowed_loss) for d in held_out.values()):
+        return series.exactly("stop", "overfit", shown)
+    if _is_lost_by_value(guards, p):
+        return series.exactly("stop", "guard_failed", shown)
+    hold = _hold(series.t, [*screen, block], p)
+    return series.exactly("hold" if hold else "pass", hold or "promoted", shown)
+
+
+def _is_lost_by_value(guards: dict[str, float], p: RuleParameters) -> bool:
+    return any(exact.is_lost(guards[guard.name], guard.allowed_loss) for guard in p.guards)
 
 
 def _guards(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]:

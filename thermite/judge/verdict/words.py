@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from thermite.judge.verdict import exact
 from thermite.judge.verdict.evidence import trimmed_mean
 from thermite.judge.verdict.rule import HELD_OUT, guard_d, stage_d
 from thermite.schema.contract import Contract
@@ -53,6 +54,8 @@ def decision_reason(
     """
     whole = percent(math.expm1(decision.T))
     measured = f"measured in {decision.n} blocks"
+    if decision.rule == exact.RULE:
+        measured = "by values of the check that never varied"
     failed = _failed_conditions(result, decision, p, blocks, k)
     if failed:
         return f"{'; '.join(failed)}, {measured} ({whole} over all cells)"
@@ -83,16 +86,16 @@ def _failed_conditions(
     k: int,
 ) -> list[str]:
     """Return the guards, and the held-out cells, that a stage ended for; none for its gain."""
-    shown = -math.log(p.judging.guard_alpha)
     held_out = percent(p.judging.held_out_allowed_loss)
     if result == "overfit":
         return [f"the held-out cells lost more than {held_out}"]
     if result == "guard_failed":
-        lost = [g for g in p.guards if decision.guards.get(f"{g.name}, lost", -math.inf) >= shown]
+        lost = [guard for guard in p.guards if _is_lost(guard, decision, p)]
         return [f"{g.name} lost more than {percent(g.allowed_loss)}{_own(g, blocks)}" for g in lost]
     shows = _reaches(decision, p) and decision.lnE >= confirm_evidence(p.judging, k)
-    if result != "not_confirmed" or not shows:
+    if result != "not_confirmed" or not shows or decision.rule == exact.RULE:
         return []
+    shown = -math.log(p.judging.guard_alpha)
     said = "was not shown to lose less than"
     open_ = [
         f"{g.name} {said} {percent(g.allowed_loss)}{_own(g, blocks)}"
@@ -102,6 +105,13 @@ def _failed_conditions(
     if decision.guards.get(HELD_OUT, math.inf) < shown:
         open_.append(f"the mean of the held-out cells {said} {held_out}")
     return [f"{_found(result, p)}: {open_[0]}", *open_[1:]] if open_ else []
+
+
+def _is_lost(guard: GuardRule, decision: Decision, p: RuleParameters) -> bool:
+    if decision.rule == exact.RULE:
+        return exact.is_lost(decision.guards[guard.name], guard.allowed_loss)
+    shown = -math.log(p.judging.guard_alpha)
+    return decision.guards.get(f"{guard.name}, lost", -math.inf) >= shown
 
 
 def _reaches(decision: Decision, p: RuleParameters) -> bool:
@@ -118,6 +128,8 @@ def _own(guard: GuardRule, blocks: Sequence[MeasuredBlock]) -> str:
 
 def _spread(decision: Decision, p: RuleParameters, blocks: Sequence[MeasuredBlock]) -> str:
     """Return the interval; of blocks too few for one, the least and the most of them."""
+    if decision.rule == exact.RULE:
+        return ""
     if (decision.lcb, decision.ucb) != (None, None):
         low, high = _fraction(decision.lcb), _fraction(decision.ucb)
         return f" [{_or_dash(low)}, {_or_dash(high)}]"
