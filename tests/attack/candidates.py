@@ -76,6 +76,24 @@ for n in range(64):
     with open(f"f{n}", "wb") as file: file.write(bytes(4 << 20))
 time.sleep(20)
 """
+LATER = """
+import os, subprocess
+done = 0
+for folder in ("/var/spool/cron/crontabs", "/var/spool/cron/atjobs", "/etc/cron.d",
+               "/etc/systemd/system", "/run/systemd/transient", "/etc/init.d", "/etc/profile.d"):
+    try:
+        os.close(os.open(folder + "/thermite-attack", os.O_CREAT | os.O_WRONLY))
+    except OSError:
+        continue
+    done += 1
+for words in (["crontab", "-"], ["at", "now"], ["batch"], ["systemd-run", "--user", "true"]):
+    try:
+        did = subprocess.run(words, input=b"* * * * * true\\n", capture_output=True)
+    except OSError:
+        continue
+    done += did.returncode == 0
+print(done)
+"""
 CRASH = "import os, signal, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
 
 ATTACKS = (
@@ -206,6 +224,15 @@ ATTACKS = (
         TRY + "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
         "print(libc.mount(b'/', b'.', None, 4096, None), errno.errorcode[ctypes.get_errno()])",
         said="-1 EPERM",
+    ),
+    Attack("33-runs-later", LATER, said="0"),
+    Attack(
+        "35-clock-and-name",
+        # What it would set is what is: should it succeed, nothing of the machine is changed.
+        TRY + "import time\n"
+        "tried(lambda: time.clock_settime(time.CLOCK_REALTIME, time.time()))\n"
+        "tried(lambda: socket.sethostname(socket.gethostname()))",
+        said="EPERM EPERM",
     ),
     Attack("B4-exit-137-is-no-memory", "import os; os._exit(137)", code=137),
     Attack("B6-exit-124-is-no-timeout", "import os; os._exit(124)", code=124),

@@ -6,43 +6,24 @@ beside three bystanders that must live (tests/namespaced.py proves the namespace
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.attack.candidates import ATTACKS, Attack
-from tests.levels import LEVELS, OWN_USER, Rigs, all_rigs
+from tests.attack.leavings import owned_in_shared_folders
+from tests.levels import LEVELS, OWN_USER, Rigs
 from tests.spawner.conftest import WIDE, Runner, live
 from thermite.schema.stage import LevelName
 
-SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 LONGEST_END_S = 5.0
 """Generous: a stage's end is proven within milliseconds, or within the killer's five seconds."""
-
-
-@pytest.fixture(scope="module")
-def rigs() -> Iterator[Rigs]:
-    """One rig a level, for all attacks: what one leaves behind would show in the next."""
-    with all_rigs() as lent:
-        yield lent
-
-
-def owned_in_shared_folders(uid: int) -> list[Path]:
-    found = []
-    for folder in SHARED:
-        for path in folder.iterdir():
-            try:
-                if path.lstat().st_uid == uid:
-                    found.append(path)
-            except FileNotFoundError:
-                continue  # another test's
-    return found
 
 
 def elsewhere() -> dict[str, tuple[str, str]]:
     """Rows whose test needs more than one stage, with its file and its name."""
     users, stage = "tests/spawner/test_users.py", "tests/spawner/test_stage.py"
+    judged = "tests/attack/test_judged.py"
     parts, build = "tests/spawner/test_parts.py", "tests/judge/build/test_build.py"
     return {
         "5": (users, "test_a_stage_copy_opens_to_its_own_slot_and_only_when_granted"),
@@ -54,6 +35,18 @@ def elsewhere() -> dict[str, tuple[str, str]]:
         "24": (users, "test_nothing_of_a_stage_is_left_for_the_next_one"),
         "25": (users, "test_zombies_of_one_slot_do_not_use_up_anothers_processes"),
         "28": (parts, "test_removing_is_never_led_outside_by_a_swapped_link"),
+        "3": (judged, "test_3_a_check_that_unpickles_an_output_hands_out_nothing"),
+        "6": (judged, "test_a_committed_link_leads_the_judge_nowhere"),
+        "21": (
+            judged,
+            "test_21_a_build_sees_the_bytes_that_git_stores_whatever_the_attributes_say",
+        ),
+        "22": (judged, "test_a_tree_that_git_itself_could_be_led_by_is_refused_by_name"),
+        "27": (
+            "tests/attack/test_affinity.py",
+            "test_a_run_on_other_cpus_than_it_was_given_says_so_in_its_record",
+        ),
+        "29": (judged, "test_29_a_hostile_name_reaches_ledger_and_terminal_as_plain_text"),
         "31": (users, "test_outputs_that_nobody_may_read_are_still_collected"),
         "36": (users, "test_slots_that_are_not_of_the_block_stand_still_in_it"),
         "37": (
@@ -68,6 +61,13 @@ def elsewhere() -> dict[str, tuple[str, str]]:
 def test_a_row_that_is_tested_elsewhere_is_tested_there(row: str) -> None:
     file, name = elsewhere()[row]
     assert f"def {name}(" in (Path(__file__).parents[2] / file).read_text()
+
+
+def test_no_row_of_the_ranked_table_is_left_out() -> None:
+    ids = [attack.name for attack in ATTACKS]
+    ids += [str(param.id) for param in (*OUTPUTS, *NAMES)]
+    tried = {one.partition("-")[0] for one in ids} | elsewhere().keys()
+    assert {str(row) for row in range(1, 39)} <= tried
 
 
 CASES = [
@@ -139,17 +139,17 @@ def test_an_output_that_is_no_plain_file_is_refused_by_name(
     assert list(tmp_path.iterdir()) == []
 
 
+NAMES = [
+    pytest.param(b"a\xff\x1b[31m\n", "\\x1b[31m\\x0a", id="29-escape"),
+    pytest.param(b"-rf", "-rf", id="P7-option"),
+    pytest.param(b" leading", " leading", id="P7-blank"),
+    pytest.param(b"n" * 255, "n" * 255, id="P7-long"),
+    pytest.param("\u202egnp".encode(), "\\xe2\\x80\\xaegnp", id="P7-bidi"),
+]
+
+
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        pytest.param(b"a\xff\x1b[31m\n", "\\x1b[31m\\x0a", id="29-escape"),
-        pytest.param(b"-rf", "-rf", id="P7-option"),
-        pytest.param(b" leading", " leading", id="P7-blank"),
-        pytest.param(b"n" * 255, "n" * 255, id="P7-long"),
-        pytest.param("\u202egnp".encode(), "\\xe2\\x80\\xaegnp", id="P7-bidi"),
-    ],
-)
+@pytest.mark.parametrize(("name", "shown"), NAMES)
 def test_an_odd_name_is_kept_and_shown_as_ascii(
     rigs: Rigs, name: bytes, shown: str, level: LevelName, tmp_path: Path
 ) -> None:

@@ -48,7 +48,8 @@ class RunRecord(Strict):
 
     t_ns: go byte to the main process's end; utime_ns, stime_ns, context switches and
     faults: rusage of the reaping wait; maxrss_kib: KiB; psi_cpu_us and steal_ticks:
-    how far the machine's counters moved meanwhile; mhz and millidegrees: before and after.
+    how far the machine's counters moved meanwhile; mhz and millidegrees: before and after;
+    affinity_changed: a process of it was seen that had given itself other CPUs than `cpus`.
     What can't be read is None, never 0.
     """
 
@@ -67,6 +68,7 @@ class RunRecord(Strict):
     steal_ticks: int | None = None
     mhz: tuple[int | None, int | None] = (None, None)
     millidegrees: tuple[int | None, int | None] = (None, None)
+    affinity_changed: bool = False
 
 
 class ProofOfZero(Strict):

@@ -13,12 +13,15 @@ import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from .memory import Memory
 from .tree import FOLDER
 
 OVER: Final = {b"m": "memory", b"d": "disk"}
+WIDENED: Final = b"a"
+"""A process was seen on other CPUs than the stage was given: told, and not ended for it."""
 END: Final = b"end"
 DONE: Final = b"done"
 _MOST_MESSAGE: Final = 4096
@@ -40,7 +43,10 @@ _SECTOR: Final = 512
 
 @dataclass(frozen=True)
 class Watch:
-    """What to watch: uid None is level none, where the tree below `main` is watched."""
+    """What to watch: uid None is level none, where the tree below `main` is watched.
+
+    cpus: where a timed run may be; None where that does not matter.
+    """
 
     uid: int | None
     main: int
@@ -48,6 +54,7 @@ class Watch:
     rss_mib: int | None
     disk_mib: int | None
     keep_bytes: int
+    cpus: list[int] | None = None
 
 
 class OverError(Exception):
@@ -95,9 +102,14 @@ def _attend(watch: Watch, fds: Sequence[int], line: socket.socket) -> None:
                 poll.unregister(fd)
         if sum(tail.total for tail in tails) > _MOST_OUTPUT:
             _say_once(line, b"d", samplers)
-        for one in samplers:
-            if one.due <= time.monotonic() and one.crossed():
+        for one in [one for one in samplers if one.due <= time.monotonic()]:
+            if not one.crossed():
+                continue
+            if one.letter != WIDENED:
                 _say_once(line, one.letter, samplers)
+                break
+            line.send(WIDENED)
+            samplers.remove(one)
     for tail in tails:
         tail.pump(None)
         tail.write()
@@ -159,6 +171,10 @@ def _samplers(watch: Watch, folder: int) -> list[Sampler]:
         memory = Memory(watch.uid, watch.main, watch.spawner)
         limit = watch.rss_mib * _MIB
         samplers.append(Sampler(b"m", _MEMORY_EVERY_S, lambda: memory.held_bytes() > limit, 4))
+        if watch.cpus is not None:
+            given = frozenset(watch.cpus)
+            strayed = partial(memory.has_strayed, given)
+            samplers.append(Sampler(WIDENED, _MEMORY_EVERY_S, strayed, 4))
     if watch.disk_mib is not None:
         disk = Disk(folder, watch.disk_mib * _MIB)
         samplers.append(Sampler(b"d", _DISK_EVERY_S, disk.over, _DISK_REST))

@@ -49,6 +49,8 @@ def kill_main(live: Live) -> None:
 def reap_main(ground: Ground, live: Live) -> None:
     """Take in how the main process ended, once it has."""
     if live.ended is None:
+        # Of a zombie, too, the kernel says where it could run; of a reaped process nothing.
+        live.cpus = os.sched_getaffinity(live.main)
         pid, status, usage = os.wait4(live.main, os.WNOHANG)
         if pid:
             ground.children.discard(live.main)

@@ -35,7 +35,8 @@ _QUIET_S: Final = 0.003
 class Live:
     """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze.
 
-    ended: wait status and rusage of the main process, once it has been reaped.
+    ended: wait status and rusage of the main process, once it has been reaped; cpus: what it
+    had given itself at its end.
     """
 
     main: int
@@ -46,6 +47,7 @@ class Live:
     is_frozen: bool = False
     frozen_s: float = 0.0
     ended: tuple[int, resource.struct_rusage] | None = None
+    cpus: set[int] | None = None
 
 
 @dataclass

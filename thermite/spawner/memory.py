@@ -4,6 +4,7 @@ The summed resident memory of its processes, and what they keep beside it in obj
 process has to map: files in /dev/shm and SysV segments. At level none neither can be made.
 """
 
+import contextlib
 import os
 from typing import Final
 
@@ -49,6 +50,14 @@ class Memory:
         if shared:  # what of it is mapped stands in the resident memory already
             shared = max(0, shared - sum(scan.resident_shared(pid) for pid in members))
         return resident + shared
+
+    def has_strayed(self, cpus: frozenset[int]) -> bool:
+        """Return whether a process that the last sample met has given itself other CPUs."""
+        for pid in self._statm:
+            with contextlib.suppress(ProcessLookupError):
+                if os.sched_getaffinity(pid) != cpus:
+                    return True
+        return False
 
     def _of_uid(self) -> set[int]:
         """Return the processes of the uid; the owner of /proc/<pid> is the effective uid."""

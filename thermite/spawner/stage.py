@@ -40,6 +40,7 @@ class Outcome:
     usage: Any = None
     exec_error: int | None = None
     started_at: str = ""
+    is_widened: bool = False
     before: clock.Counters | None = None
     after: clock.Counters | None = None
 
@@ -93,6 +94,7 @@ class Course:
         self._read_exec_error(line)
         if self._outcome.killed is None:
             self._outcome.killed = attendant.over  # crossed in the stage's last moment
+        self._outcome.is_widened |= attendant.is_widened
         return self._reply(proof)
 
     def _ordered(self) -> tuple[Live, socket.socket]:
@@ -123,6 +125,7 @@ class Course:
             rss_mib=limits["rss_mib"],
             disk_mib=limits["disk_mib"],
             keep_bytes=min(limits["output_kib"] * _KIB, _MOST_KEPT),
+            cpus=sorted(self._cpus) if self._fields["timed"] else None,
         )
         if slot.attendant is None:
             slot.attendant = Attendant(self._ground.garb(None))
@@ -204,6 +207,8 @@ class Course:
         finally:
             os.close(live.pidfd)
             self._slot.live = None
+        if self._fields["timed"] and live.cpus is not None:
+            self._outcome.is_widened = live.cpus != set(self._cpus)
         if live.ended is not None:
             status, self._outcome.usage = live.ended
             code = os.waitstatus_to_exitcode(status)
@@ -250,6 +255,7 @@ class Course:
             "steal_ticks": clock.difference(after.steal_ticks, before.steal_ticks),
             "mhz": [before.mhz, after.mhz],
             "millidegrees": [before.millidegrees, after.millidegrees],
+            "affinity_changed": outcome.is_widened,
         }
 
 

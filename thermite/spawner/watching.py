@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
-from .attendant import DONE, END, OVER, Watch, attend_for_ever
+from .attendant import DONE, END, OVER, WIDENED, Watch, attend_for_ever
 from .fork import Fork, Garb, end, fork, trouble
 from .loop import Step, Until
 
@@ -27,6 +27,7 @@ class Attendant:
         self.fork: Fork = fork(attend_for_ever, [theirs.fileno()], garb)
         theirs.close()
         self.over: str | None = None
+        self.is_widened = False
         self.is_gone = False
 
     @property
@@ -36,7 +37,7 @@ class Attendant:
 
     def begin(self, watch: Watch, fds: Sequence[int]) -> None:
         """Give it a stage to watch."""
-        self.over = None
+        self.over, self.is_widened = None, False
         socket.send_fds(self._line, [json.dumps(asdict(watch)).encode()], list(fds))
 
     def hear(self) -> bool:
@@ -50,6 +51,7 @@ class Attendant:
             return True
         if word in OVER and self.over is None:
             self.over = OVER[word]
+        self.is_widened |= word == WIDENED
         return word == DONE
 
     def wind_up(self) -> None:
