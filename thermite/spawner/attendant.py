@@ -102,17 +102,22 @@ def _attend(watch: Watch, fds: Sequence[int], line: socket.socket) -> None:
                 poll.unregister(fd)
         if sum(tail.total for tail in tails) > _MOST_OUTPUT:
             _say_once(line, b"d", samplers)
-        for one in [one for one in samplers if one.due <= time.monotonic()]:
-            if not one.crossed():
-                continue
-            if one.letter != WIDENED:
-                _say_once(line, one.letter, samplers)
-                break
-            line.send(WIDENED)
-            samplers.remove(one)
+        _sample(line, samplers)
     for tail in tails:
         tail.pump(None)
         tail.write()
+
+
+def _sample(line: socket.socket, samplers: "list[Sampler]") -> None:
+    """Take the samples that are due, and say what they found: a limit ends all sampling."""
+    for one in [one for one in samplers if one.due <= time.monotonic()]:
+        if not one.crossed():
+            continue
+        if one.letter != WIDENED:
+            _say_once(line, one.letter, samplers)
+            return
+        line.send(WIDENED)
+        samplers.remove(one)
 
 
 def _say_once(line: socket.socket, letter: bytes, samplers: "list[Sampler]") -> None:
