@@ -80,26 +80,26 @@ def live(uid: int) -> int:
 class Runner:
     """Runs shell and Python text in one slot."""
 
-    def __init__(self, rig: Stages, slot: Slot) -> None:
-        self.rig, self.slot = rig, slot
+    def __init__(self, rig: Stages, slot: Slot, *, timed: bool = False) -> None:
+        self.rig, self.slot, self.timed = rig, slot, timed
         self._count = 0
 
-    def argv(self, *argv: str, timed: bool = False, **limits: float | None) -> StageResult:
+    def argv(self, *argv: str, **limits: float | None) -> StageResult:
         return self.slot.run(
             argv,
             env={"PATH": self.rig.path_variable},
             limits=Limits(**{"timeout_s": 20, **limits}),  # type: ignore[arg-type]
-            timed=timed,
+            timed=self.timed,
         )
 
     def sh(self, text: str, **limits: float | None) -> StageResult:
         return self.argv("sh", "-c", text, **limits)
 
-    def python(self, text: str, *, timed: bool = False, **limits: float | None) -> StageResult:
+    def python(self, text: str, **limits: float | None) -> StageResult:
         self._count += 1
         name = f"program{self._count}.py"
         self.slot.place([Entry(path=name.encode(), kind="file", data=text.encode())])
-        return self.argv("python3", "-I", "-S", name, timed=timed, **limits)
+        return self.argv("python3", "-I", "-S", name, **limits)
 
 
 @pytest.fixture
