@@ -1,4 +1,4 @@
-"""`thermite campaign`: orders about a campaign that runs, each signed and answered by a receipt."""
+"""`thermite campaign`: signed orders about a campaign that runs, and reports of what it came to."""
 
 import functools
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from thermite.cli.campaign_report import compare, report
 from thermite.cli.control_side import (
     end_with,
     rig_option,
@@ -112,7 +113,7 @@ def with_desk(act: Callable[..., None]) -> Callable[..., None]:
 
 @click.group("campaign", cls=NounGroup, epilog="Example: thermite campaign list --rig bench")
 def command() -> None:
-    """Orders about a campaign that runs; ASSIGNMENT is its id, or the first digits of it."""
+    """Orders about a campaign, and reports; ASSIGNMENT is its id, or the first digits of it."""
 
 
 @command.command("list", epilog="Example: thermite campaign list --json")
@@ -224,6 +225,10 @@ def review(
         assignment,
         lambda one: VoteBody(assignment=one, attempt=attempt, goal=goal, vote=vote, reason=reason),
     )
+
+
+command.add_command(report)
+command.add_command(compare)
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -27,7 +27,9 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),
     "assign": Subcommand("thermite.cli.assign", "complete a contract, sign it, send it to a rig"),
-    "campaign": Subcommand("thermite.cli.campaign", "pause, stop, steer, extend, vote on one"),
+    "campaign": Subcommand(
+        "thermite.cli.campaign", "pause, stop, steer, vote on one; report, compare"
+    ),
     "settings": Subcommand("thermite.cli.settings", "what control knows, as MCP servers"),
     "receipts": Subcommand("thermite.cli.receipts", "what rigs answered"),
     "inbox": Subcommand("thermite.cli.inbox", "a rig's inbox by hand"),
@@ -35,6 +37,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "watch": Subcommand("thermite.cli.watch", "a rig's campaign as it runs"),
     "status": Subcommand("thermite.cli.status", "where a rig's campaigns stand"),
     "verdicts": Subcommand("thermite.cli.verdicts", "what the judge said of each attempt"),
+    "show": Subcommand("thermite.cli.show", "one attempt, whole, and how to judge it again"),
     "export": Subcommand("thermite.cli.export", "one promotion with its evidence, in one file"),
     "verify": Subcommand("thermite.cli.verify", "check such a file on any machine"),
     "ledger": Subcommand("thermite.cli.ledger", "look at a ledger, carry it away"),

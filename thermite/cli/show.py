@@ -1,0 +1,78 @@
+"""`thermite show`: one attempt, whole, and the commands that judge it again."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from thermite.campaign.state import Assignment, Attempt
+from thermite.cli.campaign_report import campaign_in
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.follow import Follower
+from thermite.cli.output import Output, with_output
+from thermite.cli.places import existing_ledger
+from thermite.report import attempt as report
+from thermite.schema.event import Block, Decision
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
+"""So many digits of a commit name an attempt, as git shortens them."""
+_SHOWN: Final = 60
+"""Characters of what was asked for that a message repeats: a line of a terminal."""
+
+
+@click.command("show", epilog="Example: thermite show 11 --repro --state thermite-demo/rig")
+@click.argument("attempt")
+@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
+@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.option("--assignment", default="", help="Its id, or first digits of it; else the newest.")
+@click.option("--repro", is_flag=True, help="Print the commands that judge it again.")
+@with_output
+def command(
+    output: Output,
+    *,
+    attempt: str,
+    state: Path | None,
+    ledger: Path | None,
+    assignment: str,
+    repro: bool,
+) -> None:
+    """Show one attempt: ATTEMPT is its number, its name, or 7 or more digits of its commit.
+
+    With --repro stdout is a script: it fetches kit and candidate from the rig's repositories
+    into the current folder and judges the pair there. That judges the pair and is no campaign:
+    the evidence of this ledger is checked by thermite audit --rejudge.
+    """
+    path = existing_ledger(state, ledger)
+    follower = Follower(path)
+    measured: dict[tuple[str | None, int], report.Measured] = defaultdict(report.Measured)
+    for row in follower.new():
+        if row.event is not None and isinstance(row.event.data, Block | Decision):
+            of = row.event.assignment, row.event.data.attempt or 0
+            measured[of].take(row.event.data)
+    campaign = campaign_in(follower, assignment)
+    found = _named(campaign, attempt)
+    told = report.document(campaign, found, measured[campaign.id, found.started.attempt])
+    commands = report.repro(str(path.absolute().with_name("repos")), campaign, found)
+    if repro and not commands:
+        raise CommandEnds(
+            Exit.FAILED,
+            f"attempt {told['attempt']} cannot be judged again: no candidate, or no kit",
+        )
+    output.document(told | ({"repro": commands} if repro else {}))
+    for line in commands if repro else report.lines(told):
+        output.result(line)
+
+
+def _named(campaign: Assignment, wanted: str) -> Attempt:
+    by_commit = bool(_COMMIT.fullmatch(wanted))
+    for number, one in campaign.attempts.items():
+        is_its_commit = by_commit and (one.commit or "").startswith(wanted)
+        if is_its_commit or wanted in {str(number), one.started.proposal}:
+            return one
+    raise CommandEnds(
+        Exit.NOT_FOUND,
+        f"there is no attempt {wanted[:_SHOWN]!r} in campaign {campaign.id[:12]}: give its number,"
+        " its name, or 7 or more digits of its commit",
+    )
