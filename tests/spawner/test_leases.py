@@ -84,6 +84,36 @@ def test_users_that_cannot_reach_the_stage_root_get_another_or_words(
         pass
 
 
+def test_the_stage_root_that_a_dead_spawner_made_elsewhere_is_removed(
+    new_rig: NewRig, place: Path
+) -> None:
+    """Each death left one in /var/tmp, with whatever its stages had in it."""
+    (place / "closed").mkdir(0o700)
+    note = place / "closed/rig/stages/.elsewhere"
+    with (
+        contextlib.suppress(InfrastructureError),
+        new_rig("closed/rig") as stages,
+        stages.slot("run-0") as slot,
+    ):
+        slot.place([Entry(path=b"left", kind="file", data=b"1")])
+        _spawner().kill()
+    left = slot.folder.parent
+    assert list(left.iterdir())
+    not_ours, foreign = Path(f"/var/tmp/thermite-{'0' * 16}"), place / "foreign"
+    foreign.mkdir()
+    (foreign / "kept").mkdir()
+    not_ours.symlink_to(foreign)
+    try:
+        note.write_text(f"{note.read_text()}{not_ours}\n{foreign}\n")
+        with new_rig("closed/rig") as again, again.slot("run-0") as other:
+            assert not left.exists()
+            assert other.folder.parent != left
+            assert (foreign / "kept").exists()
+    finally:
+        not_ours.unlink()
+    assert not note.exists()
+
+
 def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
     with (
         pytest.raises(InfrastructureError, match="widen THERMITE_UID_RANGE"),

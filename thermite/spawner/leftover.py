@@ -13,6 +13,7 @@ from typing import Final
 
 from . import scan
 from .child import Identity
+from .elsewhere import forget_root, is_still_ours, noted_roots
 from .folders import empty_it
 from .fork import Garb, finished, fork
 from .ground import Ground
@@ -42,10 +43,17 @@ def clear_left_behind(ground: Ground) -> Step[None]:
             elif left and in_use.get(uid) in ground.slots:
                 slot = ground.slots[in_use[uid]]
                 slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
-    else:
-        yield from _end_stages(ground)
-    for name in os.listdir(ground.stage_root):
-        yield from _removed(ground, f"{ground.stage_root}/{name}")
+    for root in (ground.stage_root, *noted_roots(ground.settings)):
+        if root != ground.stage_root and not is_still_ours(root):
+            forget_root(ground.settings, root)
+            continue
+        if leases is None:
+            yield from _end_stages(root)
+        for name in os.listdir(root):
+            yield from _removed(ground, f"{root}/{name}")
+        if root not in {ground.stage_root, ground.settings.stage_root}:
+            os.rmdir(root)
+            forget_root(ground.settings, root)
 
 
 def _emptied(ground: Ground, uid: int) -> Step[int]:
@@ -57,13 +65,13 @@ def _emptied(ground: Ground, uid: int) -> Step[int]:
     return left
 
 
-def _end_stages(ground: Ground) -> Step[None]:
+def _end_stages(root: str) -> Step[None]:
     """End what a dead spawner's stages left at level none, each by its own pidfd."""
     give_up = time.monotonic() + _LONGEST_S
     while time.monotonic() < give_up:
-        held = _held(scan.staged_below(os.getuid(), ground.stage_root))
+        held = _held(scan.staged_below(os.getuid(), root))
         # Looked at again with the pidfd in hand: a number may have gone to somebody else.
-        still = scan.staged_below(os.getuid(), ground.stage_root) if held else []
+        still = scan.staged_below(os.getuid(), root) if held else []
         for pid, pidfd in held.items():
             with contextlib.suppress(ProcessLookupError):
                 if pid in still:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from .child import Identity, take_identity
+from .elsewhere import forget_root, new_root
 from .ground import Ground
 from .settings import BadSettingsError, Program
 from .tree import FOLDER
 
-_ROOT_NAME_BYTES: Final = 8
 _IMPORT: Final = "import sys; [__import__(name) for name in sys.argv[1:]]"
 
 
@@ -32,8 +32,7 @@ def settle_places(ground: Ground) -> None:
     if blocked is not None and settings.fallback_root is None:
         raise BadSettingsError(blocked)
     if blocked is not None:
-        name = f"thermite-{os.urandom(_ROOT_NAME_BYTES).hex()}"
-        ground.stage_root = f"{settings.fallback_root}/{name}"
+        ground.stage_root = new_root(settings)
         ground.owns_stage_root = True
         _make_stage_root(ground.stage_root)
         blocked = _blocked(ground, ground.stage_root)
@@ -171,5 +170,6 @@ def leave_stage_root(ground: Ground) -> None:
         return
     try:
         os.rmdir(ground.stage_root)
+        forget_root(ground.settings, ground.stage_root)
     except OSError as error:
         sys.stderr.write(f"thermite spawner: {ground.stage_root}: {error.strerror}\n")
