@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import shutil
 import sqlite3
 from contextlib import closing
@@ -12,8 +11,6 @@ from typing import Any
 
 import pytest
 import sqlite_utils
-from click.testing import CliRunner
-from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from tests.ledger.facts import Facts
 from thermite.cli.root import run
@@ -184,34 +181,11 @@ def test_a_ledger_is_no_views_file(judged: Path) -> None:
         renew(judged, judged)
 
 
-def test_the_ledger_itself_answers_the_question_of_the_documents(judged: Path) -> None:
-    query = "SELECT json_extract(body, '$.data.servers') FROM events WHERE type = 'mcp_servers'"
-    with closing(sqlite3.connect(f"file:{judged}?immutable=1", uri=True)) as connection:
-        assert connection.execute(query).fetchall() == [("[]",)]
-
-
 def test_the_page_lists_every_table_and_column() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/ledger.md").read_text()
     for name, (_, columns) in TABLES.items():
         line = next(line for line in page.splitlines() if line.startswith(f"| `{name}` |"))
         assert all(f"`{column}`" in line for column in columns)
-
-
-def test_the_pages_sqlite_utils_queries_run(judged: Path, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/ledger.md").read_text()
-    renew(judged, tmp_path / "views.db")
-    shutil.copy(judged, tmp_path / "ledger-copy.db")
-    lines = [line for line in page.splitlines() if line.startswith("sqlite-utils ")]
-    assert len(lines) == 2
-    for line in lines:
-        program, *words = shlex.split(line)
-        found = CliRunner().invoke(sqlite_utils_cli, words_in(tmp_path, words))
-        assert (program, found.exit_code) == ("sqlite-utils", 0), found.output
-        assert json.loads(found.output)
-
-
-def words_in(folder: Path, words: list[str]) -> list[str]:
-    return [str(folder / words[0]), *words[1:]]
 
 
 def test_the_command_makes_them(judged: Path, capsys: pytest.CaptureFixture[str]) -> None:
