@@ -8,9 +8,11 @@ import click
 from thermite.cli.commands import COMMANDS
 
 
-def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the path of a command and of all below it, and whether each is a group."""
-    yield path, isinstance(command, click.Group)
+def walk(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield the path of a command and of all below it, each with the command."""
+    yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -19,9 +21,10 @@ def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[
             yield from walk(inner, (*path, name))
 
 
-ALL = [
-    found
+BY_PATH = {
+    path: found
     for name, entry in COMMANDS.items()
-    for found in walk(importlib.import_module(entry.module).command, tuple(name.split()))
-]
+    for path, found in walk(importlib.import_module(entry.module).command, tuple(name.split()))
+}
+ALL = [(path, isinstance(found, click.Group)) for path, found in BY_PATH.items()]
 LEAVES = [path for path, is_group in ALL if not is_group]

@@ -12,7 +12,7 @@ A new subcommand, whole (and its line in `commands`, and its part of
 docs/reference/command-line.md):
 
     @click.command("audit", epilog="Example: thermite audit rig/ledger.db")
-    @click.argument("ledger", type=click.Path(path_type=Path))
+    @click.argument("ledger", type=PATH)
     @with_output
     def command(output: Output, ledger: Path) -> None:
         ...  # a docstring: the command's help

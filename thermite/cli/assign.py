@@ -6,8 +6,8 @@ from typing import Any
 import click
 import msgspec
 
+from thermite.cli.arguments import PATH, PLACE, TEXT
 from thermite.cli.control_side import (
-    FILE,
     end_with,
     rig_option,
     signing_key,
@@ -30,13 +30,21 @@ from thermite.schema.command import Receipt
     "assign",
     epilog="Example: thermite assign contract.toml --kit ./kit --rig bench --wait",
 )
-@click.argument("contract", type=FILE)
+@click.argument("contract", type=PATH)
 @rig_option
-@click.option("--kit", help="The judge's kit: a path, a git address, or a kept kit's name.")
-@click.option("--kit-source", help="Address, or control: the rig fetches the kit from there.")
-@click.option("--access", help="The rig's access to --kit-source; Settings must know the name.")
-@click.option("--project", help="The project's repository; else the one around CONTRACT.")
-@click.option("--model", "models", type=FILE, multiple=True, help="A model file to send along.")
+@click.option(
+    "--kit", type=PLACE, help="The judge's kit: a path, a git address, or a kept kit's name."
+)
+@click.option(
+    "--kit-source", type=TEXT, help="Address, or control: the rig fetches the kit from there."
+)
+@click.option(
+    "--access", type=TEXT, help="The rig's access to --kit-source; Settings must know the name."
+)
+@click.option(
+    "--project", type=PLACE, help="The project's repository; else the one around CONTRACT."
+)
+@click.option("--model", "models", type=PATH, multiple=True, help="A model file to send along.")
 @click.option("--dry-run", is_flag=True, help="Complete and check everything, and send nothing.")
 @click.option("--save", is_flag=True, help="Write the full ids back into CONTRACT.")
 @click.option("--wait", is_flag=True, help="Return with the rig's receipt.")

@@ -8,6 +8,7 @@ import msgspec
 
 from thermite.audit.rejudge import read_changes, rejudge
 from thermite.audit.verify import audit, prove
+from thermite.cli.arguments import PATH, TEXT, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, with_output
@@ -52,21 +53,22 @@ NOT_MADE: Final = Rebuilt(
 
 
 @click.command("audit", epilog="Example: thermite audit rig/ledger.db --against receipts/")
-@click.argument("ledger", type=click.Path(path_type=Path))
+@click.argument("ledger", type=PATH)
 @click.option(
     "--against",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A checkpoint, receipt or promotion file from elsewhere, or a folder of them.",
 )
+@click.option("--keys", type=PATH, help="Public lines of the rig keys you trust.")
 @click.option(
-    "--keys", type=click.Path(path_type=Path), help="Public lines of the rig keys you trust."
+    "--prove", "seq", type=Whole(1), help="Print the proof that this event is in the ledger."
 )
-@click.option("--prove", "seq", type=int, help="Print the proof that this event is in the ledger.")
 @click.option("--rejudge", "again", is_flag=True, help="Judge again from runs and checks alone.")
 @click.option(
     "--set",
     "changes",
+    type=TEXT,
     multiple=True,
     metavar="NAME=VALUE",
     help="With --rejudge: what another rule would have said, e.g. objective.min_effect=0.01.",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from thermite.cli.arguments import TEXT, Limit, Text, Whole
 from thermite.cli.campaign_report import compare, report
 from thermite.cli.control_side import (
     end_with,
@@ -24,8 +25,9 @@ from thermite.cli.output import Output, with_output
 from thermite.control.campaigns import chosen, give_order, sent_campaigns
 from thermite.control.home import ControlHome
 from thermite.control.rigs import known_rig, known_rigs
-from thermite.errors import UnreachableError
+from thermite.errors import UnreachableError, UsageError
 from thermite.schema.command import (
+    MOST_NOTE,
     AboutAssignment,
     CommandType,
     ExtendBody,
@@ -117,7 +119,9 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: thermite campaign list --json")
-@click.option("--rig", "rig_name", help="Only this rig's; else every rig's that control knows.")
+@click.option(
+    "--rig", "rig_name", type=TEXT, help="Only this rig's; else every rig's that control knows."
+)
 @with_home
 @with_output
 def list_campaigns(output: Output, *, home: ControlHome, rig_name: str | None) -> None:
@@ -139,7 +143,7 @@ def list_campaigns(output: Output, *, home: ControlHome, rig_name: str | None) -
 
 
 @command.command("pause", epilog="Example: thermite campaign pause 4f2a --rig bench")
-@click.argument("assignment")
+@click.argument("assignment", type=TEXT)
 @with_desk
 def pause(desk: Desk, *, assignment: str) -> None:
     """Let the running attempts end, and start no new one."""
@@ -147,7 +151,7 @@ def pause(desk: Desk, *, assignment: str) -> None:
 
 
 @command.command("resume", epilog="Example: thermite campaign resume 4f2a --rig bench")
-@click.argument("assignment")
+@click.argument("assignment", type=TEXT)
 @with_desk
 def resume(desk: Desk, *, assignment: str) -> None:
     """Start attempts again after a pause."""
@@ -155,7 +159,7 @@ def resume(desk: Desk, *, assignment: str) -> None:
 
 
 @command.command("stop", epilog="Example: thermite campaign stop 4f2a --rig bench --now")
-@click.argument("assignment")
+@click.argument("assignment", type=TEXT)
 @click.option("--now", is_flag=True, help="Cancel what is being judged; else it ends first.")
 @with_desk
 def stop(desk: Desk, *, assignment: str, now: bool) -> None:
@@ -164,9 +168,9 @@ def stop(desk: Desk, *, assignment: str, now: bool) -> None:
 
 
 @command.command("steer", epilog='Example: thermite campaign steer 4f2a "try tiles" --rig bench')
-@click.argument("assignment")
-@click.argument("text")
-@click.option("--lane", type=click.IntRange(min=0), help="Only this lane; else all.")
+@click.argument("assignment", type=TEXT)
+@click.argument("text", type=Text(MOST_NOTE))
+@click.option("--lane", type=Whole(0), help="Only this lane; else all.")
 @with_desk
 def steer(desk: Desk, *, assignment: str, text: str, lane: int | None) -> None:
     """Give the workers a note, at most 2,000 characters, from their next attempt on."""
@@ -176,8 +180,8 @@ def steer(desk: Desk, *, assignment: str, text: str, lane: int | None) -> None:
 
 
 @command.command("resolve", epilog="Example: thermite campaign resolve 4f2a 7 release --rig bench")
-@click.argument("assignment")
-@click.argument("attempt", type=click.IntRange(min=1))
+@click.argument("assignment", type=TEXT)
+@click.argument("attempt", type=Whole(1))
 @click.argument("action", type=click.Choice(["release", "reject"]))
 @with_desk
 def resolve(
@@ -192,23 +196,25 @@ def resolve(
 
 
 @command.command("extend", epilog="Example: thermite campaign extend 4f2a --rig bench attempts=80")
-@click.argument("assignment")
-@click.argument("limits", nargs=-1, required=True, metavar="LIMIT=NUMBER...")
+@click.argument("assignment", type=TEXT)
+@click.argument("limits", type=Limit(), nargs=-1, required=True, metavar="LIMIT=NUMBER...")
 @with_desk
-def extend(desk: Desk, *, assignment: str, limits: tuple[str, ...]) -> None:
+def extend(desk: Desk, *, assignment: str, limits: tuple[tuple[str, float], ...]) -> None:
     """Raise limits of the budget: attempts, wall_s, judge_s, tokens, usd, candidate_mib."""
-    budget = dict(map(_limit, limits))
+    budget = dict(limits)
+    if len(budget) < len(limits):
+        raise UsageError("a limit is there twice: give each once")
     desk.give("extend_budget", assignment, lambda one: ExtendBody(assignment=one, budget=budget))
 
 
 @command.command(
     "review", epilog='Example: thermite campaign review 4f2a 3 clear met "reads well" --rig bench'
 )
-@click.argument("assignment")
-@click.argument("attempt", type=click.IntRange(min=1))
-@click.argument("goal")
+@click.argument("assignment", type=TEXT)
+@click.argument("attempt", type=Whole(1))
+@click.argument("goal", type=TEXT)
 @click.argument("vote", type=click.Choice(["met", "unmet"]))
-@click.argument("reason", default="")
+@click.argument("reason", type=Text(MOST_NOTE), required=False)
 @with_desk
 def review(
     desk: Desk,
@@ -217,23 +223,17 @@ def review(
     attempt: int,
     goal: str,
     vote: Literal["met", "unmet"],
-    reason: str,
+    reason: str | None,
 ) -> None:
     """Vote on a review goal of an attempt that waits for it: one key has one vote."""
     desk.give(
         "vote_review",
         assignment,
-        lambda one: VoteBody(assignment=one, attempt=attempt, goal=goal, vote=vote, reason=reason),
+        lambda one: VoteBody(
+            assignment=one, attempt=attempt, goal=goal, vote=vote, reason=reason or ""
+        ),
     )
 
 
 command.add_command(report)
 command.add_command(compare)
-
-
-def _limit(text: str) -> tuple[str, float]:
-    name, _, number = text.partition("=")
-    try:
-        return name, float(number)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no limit: write attempts=80") from None

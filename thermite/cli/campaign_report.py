@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from thermite.campaign.state import Assignment
+from thermite.cli.arguments import PATH, PLACE, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.ledger_file import ledger_at
@@ -31,16 +32,16 @@ SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown"}
 @click.command(
     "report", epilog="Example: thermite campaign report --state thermite-demo/rig -o walk.html"
 )
-@click.argument("assignment", default="")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.argument("assignment", type=TEXT, required=False)
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
 @click.option("--form", type=click.Choice(list(FORMS)), help="Else as FILE's name ends, or text.")
-@click.option("-o", "target", type=click.Path(path_type=Path), help="A new file; else stdout.")
+@click.option("-o", "target", type=PATH, help="A new file; else stdout.")
 @with_output
 def report(
     output: Output,
     *,
-    assignment: str,
+    assignment: str | None,
     state: Path | None,
     ledger: Path | None,
     form: str | None,
@@ -51,7 +52,7 @@ def report(
     ASSIGNMENT is its id, or the first digits of it; else the newest. The report names held-out
     cells: it is for people, not for agents.
     """
-    told = history_in(existing_ledger(state, ledger), assignment)
+    told = history_in(existing_ledger(state, ledger), assignment or "")
     output.document(msgspec.to_builtins(told))
     chosen = form or SUFFIXES.get(target.suffix.lower() if target else "", "text")
     text = visible(FORMS[chosen](told))
@@ -71,10 +72,10 @@ def report(
 @click.command(
     "compare", epilog="Example: thermite campaign compare rig-a/ledger.db rig-b/ledger.db"
 )
-@click.argument("one")
-@click.argument("other")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.argument("one", type=PLACE)
+@click.argument("other", type=PLACE)
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
 @with_output
 def compare(
     output: Output, *, one: str, other: str, state: Path | None, ledger: Path | None

@@ -9,6 +9,7 @@ from typing import Final, NoReturn, TypeVar
 
 import click
 
+from thermite.cli.arguments import PATH, SECONDS, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output
 from thermite.command.keyring import SigningKey
@@ -22,14 +23,12 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 MOST_PASSPHRASE: Final = 4096
 """Most bytes of a passphrase file: a line, whatever the language."""
 
-FILE: Final = click.Path(path_type=Path)
-
 
 def with_home(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the option `--data`, and control's folder as the argument `home`."""
 
     @click.option(
-        "--data", type=FILE, help="Control's folder; else THERMITE_DATA, else XDG's data folder."
+        "--data", type=PATH, help="Control's folder; else THERMITE_DATA, else XDG's data folder."
     )
     @functools.wraps(command)
     def wrapped(*args: object, data: Path | None, **arguments: object) -> None:
@@ -42,7 +41,7 @@ def with_passphrase(command: _Command) -> _Command:
     """Give a command the option `--passphrase-file`."""
     option = click.option(
         "--passphrase-file",
-        type=FILE,
+        type=PATH,
         envvar="THERMITE_PASSPHRASE_FILE",
         help="Holds the key's passphrase; without it you are asked.",
     )
@@ -51,15 +50,15 @@ def with_passphrase(command: _Command) -> _Command:
 
 def with_key(command: _Command) -> _Command:
     """Give a command the options `--key` and `--passphrase-file`."""
-    option = click.option("--key", type=FILE, help="Sign with this key; else with the only one.")
+    option = click.option("--key", type=PATH, help="Sign with this key; else with the only one.")
     return option(with_passphrase(command))
 
 
 def rig_option(command: _Command) -> _Command:
     """Give a command the option `--rig`, as the argument `rig_name`."""
-    return click.option("--rig", "rig_name", required=True, help="A rig that control knows.")(
-        command
-    )
+    return click.option(
+        "--rig", "rig_name", type=TEXT, required=True, help="A rig that control knows."
+    )(command)
 
 
 def timeout_option(
@@ -68,7 +67,7 @@ def timeout_option(
     """Return what gives a command the option `--timeout-s`; default: s."""
     return click.option(
         "--timeout-s",
-        type=click.FloatRange(min=0),
+        type=SECONDS,
         default=default,
         show_default=True,
         help=help_text,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.demo_rig import DemoRig, fresh_folder
 from thermite.cli.demo_steps import Steps
 from thermite.cli.exits import CommandEnds, Exit
@@ -24,7 +25,7 @@ MISSED: Final = frozenset({"not_better", "not_confirmed"})
 @click.command(
     "demo", epilog="Example: thermite demo, then: thermite verdicts --state thermite-demo/rig"
 )
-@click.argument("folder", default="thermite-demo", type=click.Path(path_type=Path))
+@click.argument("folder", default="thermite-demo", type=PATH)
 @with_output
 def command(output: Output, folder: Path) -> None:
     """Show everything working, in FOLDER (made; an earlier demo there is replaced)."""

@@ -8,6 +8,7 @@ import msgspec
 
 from thermite import __version__
 from thermite.audit.promotion import export
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
@@ -17,13 +18,11 @@ from thermite.schema.promotion import MOST_FILE_BYTES, Made, PromotionFile
 
 
 @click.command("export", epilog="Example: thermite export 3f9c2ab --state rig/ -o gain.json")
-@click.argument("promotion")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.argument("promotion", type=TEXT)
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
 @click.option("--patch", is_flag=True, help="Carry the git patch, too, for readers.")
-@click.option(
-    "-o", "target", type=click.Path(path_type=Path), required=True, help="The file to write."
-)
+@click.option("-o", "target", type=PATH, required=True, help="The file to write.")
 @with_output
 def command(
     output: Output,

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from thermite.cli.control_side import FILE, with_home
+from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.control_side import with_home
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
 from thermite.control.home import ControlHome
@@ -26,9 +27,9 @@ def _which(home: ControlHome, rig_name: str | None, folder: Path | None) -> Path
 
 
 @command.command("drop", epilog="Example: thermite inbox drop a.cmd.json kit.bundle --rig bench")
-@click.argument("files", type=FILE, nargs=-1, required=True)
-@click.option("--rig", "rig_name", help="A rig that control knows.")
-@click.option("--inbox", "folder", type=FILE, help="An inbox folder.")
+@click.argument("files", type=PATH, nargs=-1, required=True)
+@click.option("--rig", "rig_name", type=TEXT, help="A rig that control knows.")
+@click.option("--inbox", "folder", type=PATH, help="An inbox folder.")
 @with_home
 @with_output
 def drop(
@@ -51,8 +52,8 @@ def drop(
 
 
 @command.command("list", epilog="Example: thermite inbox list --inbox /srv/rig/inbox --json")
-@click.option("--rig", "rig_name", help="A rig that control knows.")
-@click.option("--inbox", "folder", type=FILE, help="An inbox folder.")
+@click.option("--rig", "rig_name", type=TEXT, help="A rig that control knows.")
+@click.option("--inbox", "folder", type=PATH, help="An inbox folder.")
 @with_home
 @with_output
 def list_inbox(

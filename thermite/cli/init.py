@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.output import Output, with_output
 from thermite.control.start import KIT_OF, start_project
 
 
 @click.command(epilog="Example: thermite init my-matmul --example matmul")
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.argument("folder", metavar="[DIR]", type=PATH, required=False)
 @click.option(
     "--example",
     required=True,

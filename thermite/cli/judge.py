@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from thermite.cli.arguments import FRACTION, PLACE, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.harness.judge_here import Named, Question, as_it_stands, judge_here, told
@@ -24,29 +25,35 @@ EXITS: Final = {
 
 
 @click.command("judge", epilog="Example: thermite judge . --kit ../kit --champion HEAD")
-@click.argument("project", metavar="PROJECT")
+@click.argument("project", type=PLACE, metavar="PROJECT")
 @click.option(
     "--kit",
     "kit_folder",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=FilePath(exists=True, file_okay=False),
     help="The kit that judges.",
 )
-@click.option("--champion", metavar="REV|DIR", help="What it must beat; none: is it valid at all?")
-@click.option("--cells", multiple=True, metavar="NAME[,NAME]…", help="Cells; all by default.")
-@click.option("--metric", metavar="NAME", help="What is improved; the kit's only metric.")
+@click.option(
+    "--champion", type=PLACE, metavar="REV|DIR", help="What it must beat; none: is it valid at all?"
+)
+@click.option(
+    "--cells", type=Names(), multiple=True, metavar="NAME[,NAME]…", help="Cells; all by default."
+)
+@click.option(
+    "--metric", type=TEXT, metavar="NAME", help="What is improved; the kit's only metric."
+)
 @click.option("--direction", type=click.Choice(["max", "min"]), help="Which way is better.")
 @click.option(
     "--min-effect",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FRACTION,
     metavar="FRACTION",
     help="The least gain that counts.",
 )
 @click.option(
     "--state",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilePath(file_okay=False),
     help="Keep ledger and builds there; else they are thrown away.",
 )
 @with_output
@@ -55,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     project: str,
     kit_folder: Path,
     champion: str | None,
-    cells: tuple[str, ...],
+    cells: tuple[tuple[str, ...], ...],
     metric: str | None,
     direction: str | None,
     min_effect: float | None,
@@ -67,7 +74,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     """
     named = Named.of(project)
     against = None if champion is None else Named.of(champion, beside=named)
-    wanted = [name for text in cells for name in text.split(",") if name]
+    wanted = [name for names in cells for name in names]
     question = Question(wanted, metric, direction, min_effect)
     kit = load_kit(kit_folder)
     with (

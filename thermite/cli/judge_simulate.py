@@ -4,7 +4,6 @@ The campaigns are made by as many processes as this one may use processors, whic
 nothing of what comes out: each depends on the seed, its series and its number only.
 """
 
-import math
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -12,10 +11,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from thermite.cli.arguments import FRACTION, PLACE, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError, UsageError
@@ -54,26 +54,6 @@ _HERE: Final[dict[str, Noise]] = {}
 """The noise of this process, when it is one of the pool."""
 
 
-class Finite(click.FloatRange):
-    """A fraction in a range; click's own takes a number that is none."""
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - click's own
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> float:
-        """Return the number, which is one."""
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return found
-
-
-FRACTION: Final = Finite(min=0, max=10, min_open=True)
-"""A min_effect or a gain; ten times is `suspect_gain` (judging, 3.3)."""
-
-
 @click.command(
     "simulate",
     epilog="Example: thermite judge simulate --noise heavy --campaigns 5 --effect 0.02",
@@ -88,6 +68,7 @@ FRACTION: Final = Finite(min=0, max=10, min_open=True)
 )
 @click.option(
     "--noise",
+    type=PLACE,
     default="quiet",
     show_default=True,
     metavar="quiet|heavy|loaded|FILE",
@@ -100,17 +81,17 @@ FRACTION: Final = Finite(min=0, max=10, min_open=True)
     "--effect", type=FRACTION, default=0.02, show_default=True, help="The true gain of an edit."
 )
 @click.option(
-    "--cells", type=click.IntRange(1, MOST_CELLS), default=1, show_default=True, help="Of a block."
+    "--cells", type=Whole(1, MOST_CELLS), default=1, show_default=True, help="Of a block."
 )
 @click.option(
-    "--attempts", type=click.IntRange(1, 10_000), default=200, show_default=True, help="A campaign."
+    "--attempts", type=Whole(1, 10_000), default=200, show_default=True, help="A campaign."
 )
 @click.option(
-    "--campaigns", type=click.IntRange(1, 100_000), default=20, show_default=True, help="A series."
+    "--campaigns", type=Whole(1, 100_000), default=20, show_default=True, help="A series."
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**63 - 1),
+    type=Whole(0),
     default=1,
     show_default=True,
     help="Draws everything.",

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from thermite.cli.control_side import FILE, rig_option, signing_key, with_home, with_key
+from thermite.cli.arguments import PATH, PLACE, TEXT, Whole
+from thermite.cli.control_side import rig_option, signing_key, with_home, with_key
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
@@ -31,7 +32,7 @@ from thermite.schema.ids import is_hex32
 
 _ID_DIGITS = 32
 """Of a key's fingerprint, the first digits are its id (ledger and signing, 3.8)."""
-_VERSION = click.IntRange(min=2)
+_VERSION = Whole(2)
 
 
 @click.group("key", cls=NounGroup, epilog="Example: thermite key list")
@@ -40,7 +41,7 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: thermite key list --json")
-@click.option("--rig", "rig_name", help="Whom this rig trusts, as its card says.")
+@click.option("--rig", "rig_name", type=TEXT, help="Whom this rig trusts, as its card says.")
 @with_home
 @with_output
 def list_keys(output: Output, *, home: ControlHome, rig_name: str | None) -> None:
@@ -68,10 +69,10 @@ def list_keys(output: Output, *, home: ControlHome, rig_name: str | None) -> Non
 
 
 @command.command("trust", epilog="Example: thermite key trust keys.txt --rig bench --version 2")
-@click.argument("file", type=FILE)
-@click.option("--rig", "rig_name", help="A rig that control knows.")
+@click.argument("file", type=PATH)
+@click.option("--rig", "rig_name", type=TEXT, help="A rig that control knows.")
 @click.option("--version", type=_VERSION, help="The trust's next version: one above the rig's.")
-@click.option("--state", type=FILE, help="On the rig itself, stopped: the rig's folder.")
+@click.option("--state", type=PATH, help="On the rig itself, stopped: the rig's folder.")
 @click.option("--replace", is_flag=True, help="With --state: the root is lost, start anew.")
 @click.option("--yes", is_flag=True, help="With --state: do not ask.")
 @with_key
@@ -111,8 +112,8 @@ def trust(  # noqa: PLR0913 - an option each
 @command.command(
     "rotate", epilog="Example: thermite key rotate keys.txt --new-root new.key --rig a --version 3"
 )
-@click.argument("file", type=FILE)
-@click.option("--new-root", type=FILE, required=True, help="The key that becomes root.")
+@click.argument("file", type=PATH)
+@click.option("--new-root", type=PATH, required=True, help="The key that becomes root.")
 @rig_option
 @click.option("--version", type=_VERSION, required=True, help="One above the rig's version.")
 @with_key
@@ -139,8 +140,10 @@ def rotate(
 
 
 @command.command("revoke", epilog="Example: thermite key revoke 3f9c… --rig bench --key root.key")
-@click.argument("key_id")
-@click.option("--since", help="Not trusted from this time on (RFC 3339, UTC); else from now on.")
+@click.argument("key_id", type=PLACE)
+@click.option(
+    "--since", type=TEXT, help="Not trusted from this time on (RFC 3339, UTC); else from now on."
+)
 @rig_option
 @with_key
 @with_home

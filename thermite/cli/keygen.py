@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.control_side import FILE, new_passphrase, with_home, with_passphrase
+from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.control_side import new_passphrase, with_home, with_passphrase
 from thermite.cli.output import Output, with_output
 from thermite.control.home import ControlHome
 from thermite.control.key_files import make_key, public_file
@@ -13,7 +14,7 @@ from thermite.errors import UsageError
 
 
 @click.command("keygen", epilog="Example: thermite keygen keys/me.key --label 'Anna, laptop'")
-@click.argument("file", type=FILE, required=False)
+@click.argument("file", type=PATH, required=False)
 @click.option(
     "--role",
     type=click.Choice(["command", "root", "rig"]),
@@ -21,7 +22,7 @@ from thermite.errors import UsageError
     show_default=True,
     help="What it is for: giving orders, changing trust, or a rig's own signature.",
 )
-@click.option("--label", help="Who or what has the key; stands in its public line.")
+@click.option("--label", type=TEXT, help="Who or what has the key; stands in its public line.")
 @click.option("--no-passphrase", is_flag=True, help="Leave the file unencrypted, as a rig's is.")
 @with_passphrase
 @with_home

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.kit_check import kit_folder
 from thermite.cli.output import Output, with_output
 from thermite.control.bundles import SHA12
@@ -16,9 +17,9 @@ from thermite.kit.git import is_repository
 
 
 @click.command("bundle", epilog="Example: thermite kit bundle kits/demo-cpu --out demo.bundle")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--rev", help="Another revision than HEAD, where DIR is a repository.")
-@click.option("--out", type=click.Path(path_type=Path), help="Else kit-<hash>.bundle, here.")
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option("--rev", type=TEXT, help="Another revision than HEAD, where DIR is a repository.")
+@click.option("--out", type=PATH, help="Else kit-<hash>.bundle, here.")
 @with_output
 def command(output: Output, *, folder: Path, rev: str | None, out: Path | None) -> None:
     """Write a git bundle of a kit: a repository's HEAD, or a plain folder as it stands."""

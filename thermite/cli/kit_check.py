@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError
@@ -14,7 +15,7 @@ from thermite.schema.document import printable
 
 
 @click.command("check", epilog="Example: thermite kit check kits/smoke-cpu --strict")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--strict", is_flag=True, help="Warn of what makes a kit easy to fool, too.")
 @with_output
 def command(output: Output, *, folder: Path, strict: bool) -> None:

@@ -1,10 +1,10 @@
 """`thermite kit fit`: does a kit fit a contract, on such a rig?"""
 
 from pathlib import Path
-from typing import Final
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.kit_check import examined
 from thermite.cli.output import Output, with_output
@@ -13,15 +13,13 @@ from thermite.kit.fit import fit_problems
 from thermite.schema.contract import Contract
 from thermite.schema.contract_text import contract_of
 
-PATH: Final = click.Path(path_type=Path)
-
 
 @click.command(
     "fit", epilog="Example: thermite kit fit kits/demo-cpu --contract contract.toml --target cpu"
 )
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--contract", "file", type=PATH, required=True, help="The contract, .toml or .json.")
-@click.option("--target", default="cpu", show_default=True, help="The rig's target.")
+@click.option("--target", type=TEXT, default="cpu", show_default=True, help="The rig's target.")
 @with_output
 def command(output: Output, *, folder: Path, file: Path, target: str) -> None:
     """Hold a kit against a contract as a rig does before it takes an order; exit 4 on a problem."""

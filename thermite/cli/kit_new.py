@@ -6,24 +6,37 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.output import Output, with_output
 from thermite.control.new_kit import LANGUAGES, Description, describe_kit, new_kit
 from thermite.errors import UsageError
 
 
 @click.command("new", epilog="Example: thermite kit new my-kit --language c")
-@click.argument("name")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), help="Where; else ./NAME.")
+@click.argument("name", type=TEXT)
+@click.option("--dir", "folder", type=PATH, help="Where; else ./NAME.")
 @click.option("--language", type=click.Choice(LANGUAGES), help="A whole kit with candidates.")
 @click.option("--describe", is_flag=True, help="A kit of three commands: --build, --run, --check.")
-@click.option("--build", metavar="COMMAND", help="Builds a candidate, in its source tree.")
-@click.option("--output", "outputs", metavar="PATH", multiple=True, help="What the build makes.")
-@click.option("--run", "run", metavar="COMMAND", help="One run, with {build}, {params}, {out}.")
-@click.option("--check", metavar="COMMAND", help="Exits with 0 when {out} is right.")
-@click.option("--build-copy", metavar="PATH", multiple=True, help="A kit file for the build.")
-@click.option("--run-copy", metavar="PATH", multiple=True, help="A kit file for runs.")
-@click.option("--cell", "cells", metavar="NAME=JSON", multiple=True, help="A cell's parameters.")
-@click.option("--target", default="cpu", show_default=True, help="What the kit measures on.")
+@click.option(
+    "--build", type=TEXT, metavar="COMMAND", help="Builds a candidate, in its source tree."
+)
+@click.option(
+    "--output", "outputs", type=TEXT, metavar="PATH", multiple=True, help="What the build makes."
+)
+@click.option(
+    "--run", "run", type=TEXT, metavar="COMMAND", help="One run, with {build}, {params}, {out}."
+)
+@click.option("--check", type=TEXT, metavar="COMMAND", help="Exits with 0 when {out} is right.")
+@click.option(
+    "--build-copy", type=TEXT, metavar="PATH", multiple=True, help="A kit file for the build."
+)
+@click.option("--run-copy", type=TEXT, metavar="PATH", multiple=True, help="A kit file for runs.")
+@click.option(
+    "--cell", "cells", type=TEXT, metavar="NAME=JSON", multiple=True, help="A cell's parameters."
+)
+@click.option(
+    "--target", type=TEXT, default="cpu", show_default=True, help="What the kit measures on."
+)
 @with_output
 def command(  # noqa: PLR0913 (one argument for each option)
     output: Output,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.kit_check import kit_folder
 from thermite.cli.output import Output, with_output
 from thermite.kit.describe import describe
@@ -11,7 +12,7 @@ from thermite.kit.manifest import load_kit
 
 
 @click.command("show", epilog="Example: thermite kit show kits/demo-cpu")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @with_output
 def command(output: Output, *, folder: Path) -> None:
     """Say what will happen: stages, users, limits, cells, and what a run can see."""

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.harness.judge_here import as_it_stands
@@ -18,8 +19,10 @@ NARROWEST: Final = 16
 
 
 @click.command("test", epilog="Example: thermite kit test kits/smoke-cpu")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--only", multiple=True, metavar="NAME", help="A candidate; may be repeated.")
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option(
+    "--only", multiple=True, type=TEXT, metavar="NAME", help="A candidate; may be repeated."
+)
 @with_output
 def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
     """Judge every known candidate of the kit in DIR and hold it against its expect.toml."""

@@ -12,6 +12,7 @@ from typing import Final, TextIO
 import click
 
 from thermite.audit.fold import state_at
+from thermite.cli.arguments import PATH, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, with_output
@@ -22,7 +23,7 @@ from thermite.report import ledger as report
 FOLLOW_S: Final = 0.5
 """How long `tail --follow` waits before it looks again, s: at once, for a person."""
 
-_LEDGER = click.argument("ledger", type=click.Path(path_type=Path))
+_LEDGER = click.argument("ledger", type=PATH)
 
 
 @click.group("ledger", epilog="Example: thermite ledger tail thermite-demo/rig")
@@ -32,7 +33,7 @@ def command() -> None:
 
 @command.command(epilog="Example: thermite ledger tail thermite-demo/rig -n 20 --follow")
 @_LEDGER
-@click.option("-n", "count", type=click.IntRange(min=0), default=20, help="How many; 20.")
+@click.option("-n", "count", type=Whole(0), default=20, help="How many; 20.")
 @click.option("--follow", is_flag=True, help="Go on with what is appended, until interrupted.")
 @with_output
 def tail(output: Output, *, ledger: Path, count: int, follow: bool) -> None:
@@ -60,7 +61,7 @@ def tail(output: Output, *, ledger: Path, count: int, follow: bool) -> None:
     default="jsonl",
     help="JSON lines with each exact body, or CSV with the data as JSON.",
 )
-@click.option("-o", "target", type=click.Path(path_type=Path), help="A new file, not stdout.")
+@click.option("-o", "target", type=PATH, help="A new file, not stdout.")
 @with_output
 def export(output: Output, *, ledger: Path, form: str, target: Path | None) -> None:
     """Write all events as JSON lines or CSV."""
@@ -82,7 +83,7 @@ def export(output: Output, *, ledger: Path, form: str, target: Path | None) -> N
 
 @command.command(epilog="Example: thermite ledger replay thermite-demo/rig --until 40")
 @_LEDGER
-@click.option("--until", type=click.IntRange(min=1), help="The last event; else all of them.")
+@click.option("--until", type=Whole(1), help="The last event; else all of them.")
 @with_output
 def replay(output: Output, *, ledger: Path, until: int | None) -> None:
     """Print the state that the events mean, as JSON."""
@@ -93,7 +94,7 @@ def replay(output: Output, *, ledger: Path, until: int | None) -> None:
 
 @command.command(epilog="Example: thermite ledger backup thermite-demo/rig /mnt/stick/ledger.db")
 @_LEDGER
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", type=PATH)
 @with_output
 def backup(output: Output, *, ledger: Path, target: Path) -> None:
     """Copy a ledger, also one that is written to, and check the copy."""
@@ -104,7 +105,7 @@ def backup(output: Output, *, ledger: Path, target: Path) -> None:
 
 @command.command(epilog="Example: thermite ledger views thermite-demo/rig -o views.db")
 @_LEDGER
-@click.option("-o", "target", type=click.Path(path_type=Path), help="Else views.db beside it.")
+@click.option("-o", "target", type=PATH, help="Else views.db beside it.")
 @with_output
 def views(output: Output, *, ledger: Path, target: Path | None) -> None:
     """Make or renew views.db: campaigns, attempts, verdicts and runs as tables for SQL."""
@@ -118,7 +119,7 @@ def views(output: Output, *, ledger: Path, target: Path | None) -> None:
 
 
 @command.command("accept-loss", epilog="Example: thermite ledger accept-loss /var/lib/thermite")
-@click.argument("state", type=click.Path(path_type=Path))
+@click.argument("state", type=PATH)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_output
 def accept_loss(output: Output, *, state: Path, yes: bool) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
+from thermite.cli.arguments import PATH, TEXT, Whole
 from thermite.cli.control_side import (
-    FILE,
     end_with,
     rig_option,
     signing_key,
@@ -42,10 +42,12 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: thermite receipts list --json")
-@click.option("--rig", "rig_name", help="Only this rig's; else every rig's that control knows.")
+@click.option(
+    "--rig", "rig_name", type=TEXT, help="Only this rig's; else every rig's that control knows."
+)
 @click.option(
     "--after-min",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=10,
     show_default=True,
     help="Warn of orders without a receipt after so many minutes.",
@@ -74,8 +76,10 @@ def list_receipts(
 
 
 @command.command("verify", epilog="Example: thermite receipts verify FILE --rig bench")
-@click.argument("files", type=FILE, nargs=-1, required=True)
-@click.option("--rig", "rig_name", required=True, help="The rig that is said to have signed them.")
+@click.argument("files", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--rig", "rig_name", type=TEXT, required=True, help="The rig that is said to have signed them."
+)
 @with_home
 @with_output
 def verify(output: Output, *, home: ControlHome, files: tuple[Path, ...], rig_name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import click
 import msgspec
 
+from thermite.cli.arguments import PATH, TEXT, FilePath
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
 from thermite.errors import UsageError
@@ -16,12 +17,12 @@ from thermite.schema.access import DEFAULT_USER, MOST_BYTES, Access, check_acces
 
 STATE: Final = click.option(
     "--state",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     envvar="THERMITE_STATE",
     help="The rig's folder.",
 )
-FILE: Final = click.Path(path_type=Path, dir_okay=False)
+FILE: Final = FilePath(dir_okay=False)
 
 
 @click.group(
@@ -58,11 +59,13 @@ def list_accesses(output: Output, *, state: Path) -> None:
     epilog="Example: thermite rig access set work --for https://git.example.org/team"
     " --secret token.txt --state /var/lib/thermite",
 )
-@click.argument("name")
-@click.option("--for", "place", required=True, help="Addresses that it is for begin so.")
+@click.argument("name", type=TEXT)
+@click.option("--for", "place", type=TEXT, required=True, help="Addresses that it is for begin so.")
 @click.option("--secret", type=FILE, help="A file with the token or private key; - for stdin.")
 @click.option("--key-command", is_flag=True, help="rig.toml's key_command prints the secret.")
-@click.option("--user", default=DEFAULT_USER, show_default=True, help="The user's name, https.")
+@click.option(
+    "--user", type=TEXT, default=DEFAULT_USER, show_default=True, help="The user's name, https."
+)
 @click.option("--trusted", type=FILE, help="Certificates (https) or known_hosts lines (ssh).")
 @STATE
 @with_output
@@ -97,7 +100,7 @@ def set_one(
 
 
 @command.command("remove", epilog="Example: thermite rig access remove work --state DIR")
-@click.argument("name")
+@click.argument("name", type=TEXT)
 @STATE
 @with_output
 def remove(output: Output, *, state: Path, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import click
 
+from thermite.cli.arguments import PLACE, TEXT
 from thermite.cli.control_side import with_home
 from thermite.cli.output import Output, with_output
 from thermite.control.home import ControlHome
@@ -10,9 +11,13 @@ from thermite.control.rigs import add_rig
 
 
 @click.command("add", epilog="Example: thermite rig add bench --inbox /srv/rig/inbox")
-@click.argument("name")
-@click.option("--inbox", required=True, help="The rig's inbox folder; its outbox lies beside it.")
-@click.option("--fingerprint", help="The fingerprint that rig serve printed; it must be the rig's.")
+@click.argument("name", type=TEXT)
+@click.option(
+    "--inbox", type=PLACE, required=True, help="The rig's inbox folder; its outbox lies beside it."
+)
+@click.option(
+    "--fingerprint", type=TEXT, help="The fingerprint that rig serve printed; it must be the rig's."
+)
 @with_home
 @with_output
 def command(

@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.command.trust import read_trust, trust_problems
@@ -23,9 +24,9 @@ MAX_TRUST_BYTES: Final = 1 << 16
     "serve",
     epilog="Example: thermite rig serve --state /var/lib/thermite --trust operator.pub",
 )
-@click.option("--state", type=click.Path(path_type=Path), required=True, help="The rig's folder.")
-@click.option("--trust", type=click.Path(path_type=Path), help="Public lines to trust at first.")
-@click.option("--name", help="The rig's name, when there is no rig.toml yet.")
+@click.option("--state", type=PATH, required=True, help="The rig's folder.")
+@click.option("--trust", type=PATH, help="Public lines to trust at first.")
+@click.option("--name", type=TEXT, help="The rig's name, when there is no rig.toml yet.")
 @click.option(
     "--fallback", is_flag=True, help="Step down with a note where users can't reach their files."
 )

@@ -15,6 +15,8 @@ from thermite.cli.lazy import LazyGroup
 from thermite.cli.output import Output, open_streams
 from thermite.errors import ThermiteError
 
+MOST_USAGE: Final = 1000
+"""Most characters of a usage error: it quotes what was typed, however long that is."""
 SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -93,6 +95,8 @@ def _root(table: Mapping[str, Subcommand]) -> LazyGroup:
 
 def _in_our_words(error: click.ClickException) -> str:
     message = " ".join(error.format_message().split()).rstrip(".")
+    if len(message) > MOST_USAGE:
+        message = f"{message[:MOST_USAGE]}…"
     text = message[:1].lower() + message[1:]
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text += f"{'' if text.endswith('?') else ':'} see {error.ctx.command_path} --help"

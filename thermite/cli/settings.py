@@ -3,6 +3,7 @@
 import click
 import msgspec
 
+from thermite.cli.arguments import TEXT
 from thermite.cli.control_side import with_home
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
@@ -48,11 +49,12 @@ def list_servers(output: Output, *, home: ControlHome) -> None:
     epilog="Example: thermite settings mcp add gbrain --url https://mcp.example.org"
     " --header Authorization=gbrain-token",
 )
-@click.argument("name")
-@click.option("--url", help="Its address; without one a rig starts the server itself.")
+@click.argument("name", type=TEXT)
+@click.option("--url", type=TEXT, help="Its address; without one a rig starts the server itself.")
 @click.option(
     "--header",
     "headers",
+    type=TEXT,
     multiple=True,
     metavar="HEADER=SECRET",
     help="A header, and the name of the rig's secret that it carries.",
@@ -70,7 +72,7 @@ def add(
 
 
 @mcp.command("remove", epilog="Example: thermite settings mcp remove gbrain")
-@click.argument("name")
+@click.argument("name", type=TEXT)
 @with_home
 @with_output
 def remove(output: Output, *, home: ControlHome, name: str) -> None:
@@ -102,8 +104,10 @@ def list_accesses(output: Output, *, home: ControlHome) -> None:
     "add",
     epilog="Example: thermite settings access add work --for https://git.example.org/team",
 )
-@click.argument("name")
-@click.option("--for", "place", help="Addresses that it is for begin so, as set on the rig.")
+@click.argument("name", type=TEXT)
+@click.option(
+    "--for", "place", type=TEXT, help="Addresses that it is for begin so, as set on the rig."
+)
 @with_home
 @with_output
 def add_an_access(output: Output, *, home: ControlHome, name: str, place: str | None) -> None:
@@ -114,7 +118,7 @@ def add_an_access(output: Output, *, home: ControlHome, name: str, place: str | 
 
 
 @access.command("remove", epilog="Example: thermite settings access remove work")
-@click.argument("name")
+@click.argument("name", type=TEXT)
 @with_home
 @with_output
 def remove_an_access(output: Output, *, home: ControlHome, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from thermite.campaign.state import Assignment, Attempt
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.campaign_report import campaign_in
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
@@ -23,10 +24,10 @@ _SHOWN: Final = 60
 
 
 @click.command("show", epilog="Example: thermite show 11 --repro --state thermite-demo/rig")
-@click.argument("attempt")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
-@click.option("--assignment", default="", help="Its id, or first digits of it; else the newest.")
+@click.argument("attempt", type=TEXT)
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
+@click.option("--assignment", type=TEXT, help="Its id, or first digits of it; else the newest.")
 @click.option("--repro", is_flag=True, help="Print the commands that judge it again.")
 @with_output
 def command(
@@ -35,7 +36,7 @@ def command(
     attempt: str,
     state: Path | None,
     ledger: Path | None,
-    assignment: str,
+    assignment: str | None,
     repro: bool,
 ) -> None:
     """Show one attempt: ATTEMPT is its number, its name, or 7 or more digits of its commit.
@@ -51,7 +52,7 @@ def command(
         if row.event is not None and isinstance(row.event.data, Block | Decision):
             of = row.event.assignment, row.event.data.attempt or 0
             measured[of].take(row.event.data)
-    campaign = campaign_in(follower, assignment)
+    campaign = campaign_in(follower, assignment or "")
     found = _named(campaign, attempt)
     told = report.document(campaign, found, measured[campaign.id, found.started.attempt])
     commands = report.repro(str(path.absolute().with_name("repos")), campaign, found)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
@@ -13,8 +14,8 @@ from thermite.report import campaign as report
 @click.command(
     "status", epilog="Example: thermite status --state /var/lib/thermite", short_help="snapshot"
 )
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
 @with_output
 def command(output: Output, state: Path | None, ledger: Path | None) -> None:
     """Show the rig and its campaigns, as the ledger has them now."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
@@ -14,9 +15,9 @@ from thermite.report import goal
 
 
 @click.command("verdicts", epilog="Example: thermite verdicts --state thermite-demo/rig")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
-@click.option("--assignment", help="Its id, or the first digits of it; else the newest.")
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
+@click.option("--assignment", type=TEXT, help="Its id, or the first digits of it; else the newest.")
 @with_output
 def command(
     output: Output, state: Path | None, ledger: Path | None, assignment: str | None

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from thermite.audit.promotion import Carried, verify
+from thermite.cli.arguments import PATH, PLACE
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.command.public_key import PublicKey
@@ -20,11 +21,11 @@ _MOST_KEY_BYTES = 4096
 
 
 @click.command("verify", epilog="Example: thermite verify gain.json --rig-key rig.pub")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--rig-key", help="The rig's public line, or a file that holds it.")
+@click.argument("file", type=PATH)
+@click.option("--rig-key", type=PLACE, help="The rig's public line, or a file that holds it.")
 @click.option(
     "--project",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A repository that must have the trees that were judged, and bear out the patch.",
 )
 @with_output

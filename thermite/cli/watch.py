@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from thermite.campaign.state import State
+from thermite.cli.arguments import PATH, SECONDS
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
@@ -19,10 +20,10 @@ HEARTBEAT_S: Final = 30.0
 
 
 @click.command("watch", epilog="Example: thermite watch --state thermite-demo/rig --until ended")
-@click.option("--state", type=click.Path(path_type=Path), help="The rig's folder.")
-@click.option("--ledger", type=click.Path(path_type=Path), help="A ledger file.")
+@click.option("--state", type=PATH, help="The rig's folder.")
+@click.option("--ledger", type=PATH, help="A ledger file.")
 @click.option("--until", type=click.Choice(["promoted", "ended"]), help="When to stop watching.")
-@click.option("--timeout", "timeout_s", type=float, help="Seconds to watch at most.")
+@click.option("--timeout", "timeout_s", type=SECONDS, help="Seconds to watch at most.")
 @with_output
 def command(
     output: Output,

@@ -5,9 +5,7 @@ a new budget from it. Source: the reference page "Contract", Commands; ledger an
 """
 
 import math
-from typing import Final, assert_never
-
-import msgspec
+from typing import assert_never
 
 from thermite.campaign import review
 from thermite.campaign.state import Assignment, Attempt, State
@@ -17,6 +15,7 @@ from thermite.command.trust import trust_problems
 from thermite.command.verify import SKEW, Command
 from thermite.errors import CommandError
 from thermite.schema.command import (
+    MOST_NOTE,
     AboutAssignment,
     AssignBody,
     ExtendBody,
@@ -29,7 +28,7 @@ from thermite.schema.command import (
     TrustBody,
     VoteBody,
 )
-from thermite.schema.contract import Budget
+from thermite.schema.contract import LIMITS, WHOLE_LIMITS
 from thermite.schema.contract_rules import evidence_problems
 from thermite.schema.event import (
     AssignmentPaused,
@@ -40,10 +39,6 @@ from thermite.schema.event import (
     TrustSet,
 )
 from thermite.schema.strict import Strict
-
-MOST_STEER: Final = 2000
-"""Most characters of an operator's note (Contract, Commands)."""
-_WHOLE: Final = frozenset({"attempts", "tokens", "candidate_mib"})
 
 
 def effects(  # noqa: C901, PLR0911 - one case for each kind of command
@@ -122,10 +117,10 @@ def _pause_or_resume(command: Command, state: State, assignment: str) -> list[St
 
 def _steer(state: State, body: SteerBody) -> list[Strict]:
     found = _running(state, body.assignment)
-    if len(body.text) > MOST_STEER:
+    if len(body.text) > MOST_NOTE:
         raise CommandError(
             "malformed_body",
-            f"the note has {len(body.text)} characters, and at most {MOST_STEER} are passed on:"
+            f"the note has {len(body.text)} characters, and at most {MOST_NOTE} are passed on:"
             " shorten it",
         )
     lanes = found.contract.agents.workers.lanes
@@ -165,10 +160,10 @@ def _vote(command: Command, state: State, body: VoteBody) -> list[Strict]:
             "not_found",
             f"the contract has no goal {body.goal[:64]!a} to vote on: its review goals are {names}",
         )
-    if len(body.reason) > MOST_STEER:
+    if len(body.reason) > MOST_NOTE:
         raise CommandError(
             "malformed_body",
-            f"the reason has {len(body.reason)} characters, and at most {MOST_STEER} are kept:"
+            f"the reason has {len(body.reason)} characters, and at most {MOST_NOTE} are kept:"
             " shorten it",
         )
     attempt = found.attempts.get(body.attempt)
@@ -202,18 +197,17 @@ def _check_vote(body: VoteBody, attempt: Attempt, voter: str) -> None:
 def _check_extension(found: Assignment, body: ExtendBody) -> None:
     """Refuse new limits that are no budget or lie below the old ones."""
     budget = found.contract.budget
-    known = [field.name for field in msgspec.structs.fields(Budget)]
     for name, limit in body.budget.items():
-        if name not in known:
+        if name not in LIMITS:
             raise CommandError(
                 "malformed_body",
-                f"budget.{name[:40]} is no limit: there are {', '.join(known)}",
+                f"budget.{name[:40]} is no limit: there are {', '.join(LIMITS)}",
             )
-        if not math.isfinite(limit) or limit <= 0 or (name in _WHOLE and limit != int(limit)):
+        if not math.isfinite(limit) or limit <= 0 or (name in WHOLE_LIMITS and limit != int(limit)):
             raise CommandError(
                 "malformed_body",
                 f"budget.{name} is {limit:g}: give a whole number above 0"
-                if name in _WHOLE
+                if name in WHOLE_LIMITS
                 else f"budget.{name} is {limit:g}: give a number above 0",
             )
         old = getattr(budget, name)

@@ -16,6 +16,8 @@ COMMAND_TYPE: Final = "application/vnd.thermite.command.v1+json"
 RECEIPT_TYPE: Final = "application/vnd.thermite.receipt.v1+json"
 RIG_TYPE: Final = "application/vnd.thermite.rig.v1+json"
 MAX_COMMAND_BYTES: Final = 1 << 20
+MOST_NOTE: Final = 2000
+"""Most characters of a person's note or of a vote's reason (Contract, Commands)."""
 
 CommandType: TypeAlias = Literal[
     "assign_campaign",

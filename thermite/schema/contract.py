@@ -3,7 +3,7 @@
 Source: the reference page "Contract". Fractions are plain (0.03 is 3 %).
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -168,6 +168,12 @@ class Budget(Strict):
     tokens: AtLeastOne | None = None
     usd: Above0 | None = None
     candidate_mib: AtLeastOne = 64
+
+
+LIMITS: Final = tuple(field.name for field in msgspec.structs.fields(Budget))
+"""The limits of a budget, by their names."""
+WHOLE_LIMITS: Final = frozenset({"attempts", "tokens", "candidate_mib"})
+"""Those that are counted in whole numbers."""
 
 
 class Stop(Strict):
