@@ -5,6 +5,7 @@ a folder that is taken away and made anew raises none at all. So nothing here is
 Source: ledger and signing, 0.7 and 1.2.
 """
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
 from supervisor.inbox import Place
+
+# An emitter that is stopped between two events calls that an error, on standard error when
+# nobody takes what it logs: an ordinary end of a rig looked like a fault.
+logging.getLogger("watchdog").addHandler(logging.NullHandler())
 
 
 class Watch:

@@ -1,5 +1,7 @@
 """The watch: a hint for every way in which a file arrives, and again after a new folder."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,3 +90,17 @@ def test_a_folder_that_is_gone_is_waited_for(hinted: Hinted, tmp_path: Path) -> 
     hinted.follow()
     arrive(tmp_path / "inbox")
     assert hinted.said()
+
+
+def test_what_watchdog_says_of_its_own_end_is_not_in_the_rigs_log(tmp_path: Path) -> None:
+    code = """
+import sys
+import supervisor.watch
+from watchdog.observers.api import EventQueue, ObservedWatch
+from watchdog.observers.inotify import InotifyEmitter
+InotifyEmitter(EventQueue(), ObservedWatch(sys.argv[1], recursive=False)).queue_events(1)
+print("went on")
+"""
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("went on\n", "")
