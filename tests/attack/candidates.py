@@ -225,6 +225,14 @@ ATTACKS = (
         "print(libc.mount(b'/', b'.', None, 4096, None), errno.errorcode[ctypes.get_errno()])",
         said="-1 EPERM",
     ),
+    Attack(
+        "B16-processes-run-out",
+        TRY + "def grow():\n for _ in range(9):\n  if os.fork() == 0: time.sleep(9)\n"
+        "import time\ntried(grow)",
+        levels=OWN_USER,
+        said="EAGAIN",
+        limits={"processes": 8},
+    ),
     Attack("33-runs-later", LATER, said="0"),
     Attack(
         "35-clock-and-name",

@@ -98,8 +98,8 @@ def test_a_promotion_moves_the_champion_and_ends_the_attempt() -> None:
 @pytest.mark.parametrize(
     ("kind", "returns", "back"),
     [
-        pytest.param("crash_infra", 0, True, id="infrastructure is tried once more"),
-        pytest.param("crash_infra", 1, False, id="and only once"),
+        pytest.param("crash_infra", 0, True, id="B11-infrastructure is tried once more"),
+        pytest.param("crash_infra", 1, False, id="B11-and only once"),
         pytest.param("noisy_rig", 2, True, id="a noisy rig three times"),
         pytest.param("noisy_rig", 3, False, id="the fourth stands"),
         pytest.param("invalid", 0, False, id="a candidate's failure never"),

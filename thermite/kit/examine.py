@@ -14,12 +14,15 @@ from typing import Final, NamedTuple
 from thermite.errors import KitError
 from thermite.kit.manifest import manifest_bytes, read_manifest
 from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
+from thermite.kit.program import program_warnings
 from thermite.schema.document import printable
 from thermite.schema.kit import DRIVERS, Kit, RateMetric, TimeMetric
 
 MOST_FILES: Final = 49_999
 """Most files and folders of one copied path: one below the disk rule (Kit manifest, Limits)."""
 
+FEWEST_MIB: Final = 16
+"""Below this a memory limit ends what is still starting (our figure: twice a bare Python's)."""
 _LONGEST_POINTER: Final = 1024  # bytes, by the pointer's specification
 _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:.*\n)*?oid [^\n]*\nsize ([0-9]{1,15})\n"
@@ -95,7 +98,19 @@ def warnings(kit: Kit, folder: Path) -> Iterator[str]:
         yield "cells: there are none, so there is nothing to measure"
     yield from _placeholder_warnings(kit)
     yield from _metric_warnings(kit)
+    yield from program_warnings(kit, folder)
+    yield from limit_warnings(kit)
     yield from pointer_warnings(folder)
+
+
+def limit_warnings(kit: Kit) -> Iterator[str]:
+    """Yield memory limits that are too small to start a program under."""
+    for name, mib in (("build", kit.build.rss_mib), ("run", kit.run.rss_mib)):
+        if mib < FEWEST_MIB:
+            yield (
+                f"{name}.rss_mib: {mib} MiB are too little to start anything: a shell takes 2 MiB,"
+                f" a Python 10 MiB; give {FEWEST_MIB} or more"
+            )
 
 
 def check_problems(kit: Kit, folder: Path) -> Iterator[str]:

@@ -348,7 +348,7 @@ class _LentSlot:
                 if isinstance(copy, Copy):
                     granted.enter_context(copy.granted())
             reply, fds = self._line.ask("start", fields)
-        return _result(reply, fds, argv)
+        return _result(reply, fds, argv, joined=join_output)
 
     def collect(self, paths: Sequence[str], into: Path, limits: CollectLimits) -> Collected:
         """Copy plain files out of the work folder into an empty folder."""
@@ -394,11 +394,14 @@ class _Writer(threading.Thread):
             self.error = error
 
 
-def _result(reply: dict[str, Any], fds: Sequence[int], argv: Sequence[str]) -> StageResult:
+def _result(
+    reply: dict[str, Any], fds: Sequence[int], argv: Sequence[str], *, joined: bool
+) -> StageResult:
     stdout, stderr = (_read_file(fd) for fd in fds)
-    if reply["exec_error"] is not None:
-        words = os.strerror(reply["exec_error"])
-        stderr += f"cannot execute {argv[0]}: {words}\n".encode("utf-8", "surrogateescape")
+    why = None if reply["exec_error"] is None else os.strerror(reply["exec_error"])
+    if why is not None:
+        said = f"cannot execute {argv[0]}: {why}\n".encode("utf-8", "surrogateescape")
+        stdout, stderr = (stdout + said, stderr) if joined else (stdout, stderr + said)
     isolation = dict(reply["isolation"])
     isolation["proof"] = msgspec.convert(isolation["proof"], ProofOfZero)
     return StageResult(
@@ -408,6 +411,7 @@ def _result(reply: dict[str, Any], fds: Sequence[int], argv: Sequence[str]) -> S
         stderr=stderr,
         record=msgspec.convert(reply["record"], RunRecord),
         isolation=IsolationRecord(**isolation),
+        exec_error=why,
     )
 
 

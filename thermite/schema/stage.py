@@ -100,7 +100,8 @@ class StageResult(Strict):
     """How a stage ended.
 
     killed: the limit that ended it, or None; exit_code: as a shell gives it (128 + signal);
-    stdout, stderr: the last `output_kib` KiB; both streams in stdout when they were joined.
+    stdout, stderr: the last `output_kib` KiB; both streams in stdout when they were joined;
+    exec_error: why the kernel did not execute the program at all, in its words, or None.
     """
 
     killed: LimitName | None
@@ -109,6 +110,7 @@ class StageResult(Strict):
     stderr: bytes
     record: RunRecord
     isolation: IsolationRecord
+    exec_error: str | None = None
 
 
 class CollectedFile(Strict):

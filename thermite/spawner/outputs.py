@@ -11,8 +11,10 @@ import hashlib
 import json
 import os
 import stat
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from .tree import FOLDER, empty
@@ -21,6 +23,8 @@ _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
 _MOST_PROBLEMS: Final = 100
+_MOST_NAMES: Final = 20_000
+"""Names of a folder that are looked at for another spelling: more than may be collected."""
 
 _KINDS: Final = {
     stat.S_IFLNK: "link",
@@ -109,6 +113,21 @@ def collect(order: Order, fds: Sequence[int], say: Callable[[bytes], None]) -> N
     say(b"done")
 
 
+def _other_spelling(folder: int, name: str) -> str | None:
+    """Return a name in a folder that is another one's other Unicode form, e.g. of an accent.
+
+    Nothing is taken for it: two files of both forms can lie side by side (known faults, P8).
+    """
+    if name.isascii():
+        return None
+    wanted = unicodedata.normalize("NFC", name)
+    with os.scandir(folder) as listing:
+        for entry in islice(listing, _MOST_NAMES):
+            if unicodedata.normalize("NFC", entry.name) == wanted:
+                return entry.name
+    return None
+
+
 def _declared(order: Order, report: Report, source: int, target: int, path: str) -> None:
     """Collect one declared path: find it by its components, then copy it with what is below."""
     if path == ".":
@@ -134,7 +153,9 @@ def _declared(order: Order, report: Report, source: int, target: int, path: str)
         level = 0 if inside else len(parents) + 1
         found = _one(order, report, from_fd, to_fd, last, path.rstrip("/"), level)
         if found is False:
-            report.missing.append(escaped(path))
+            other = _other_spelling(from_fd, last)
+            beside = f" (there is {escaped(other)}, which only looks the same)" if other else ""
+            report.missing.append(escaped(path) + beside)
     finally:
         os.close(from_fd)
         os.close(to_fd)

@@ -36,7 +36,8 @@ class BuildOutcome(Strict):
     """How a build went; failure is None when its outputs lie in the given folder.
 
     exit_code: as a shell gives it; limit: the limit that ended it; log: both streams as
-    they came; missing and problems: of the outputs; seconds: on the spawner's clock.
+    they came; missing and problems: of the outputs; exec_error: why the program was not
+    executed at all, or None; seconds: on the spawner's clock.
     """
 
     failure: Failure | None
@@ -45,6 +46,7 @@ class BuildOutcome(Strict):
     log: bytes
     missing: list[str]
     problems: list[str]
+    exec_error: str | None
     seconds: float
     isolation: IsolationRecord
 
@@ -119,6 +121,7 @@ def _outcome(
         log=result.stdout,
         missing=list(collected.missing) if collected else [],
         problems=list(collected.problems) if collected else [],
+        exec_error=result.exec_error,
         seconds=result.record.t_ns / 1e9,
         isolation=result.isolation,
     )

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from thermite.errors import InfrastructureError
 from thermite.judge.check.result import CheckResult, read_result
 from thermite.kit.placeholder import expand, params_json, params_text
+from thermite.kit.program import is_candidates, refusal
 from thermite.rig.stages import StageCopy, Stages
 from thermite.schema.kit import Cell, CheckSection
 from thermite.schema.stage import Limits
@@ -56,8 +58,8 @@ def examine(
         scratch: a folder of the harness for the parameters' files.
 
     Raises:
-        InfrastructureError: a placeholder is unknown or leaves its folder, or the stage
-            can't be run.
+        InfrastructureError: a placeholder is unknown or leaves its folder, the check can't
+            be executed, or the stage can't be run.
     """
     with stages.copy_for(SLOT) as given:
         _add_params(given, cell, scratch)
@@ -71,6 +73,10 @@ def examine(
                 cwd=copies.kit.path / copies.kit_name,
                 readable=[given, copies.kit, copies.build],
             )
+    word = section.command[0]
+    if result.exec_error is not None and not is_candidates(word):
+        kit = copies.kit.path / copies.kit_name
+        raise InfrastructureError(refusal("check", word, result.exec_error, kit))
     # A check that ran out of time has no result, whatever it printed (D50).
     said = None if result.killed else read_result(result.stdout)
     code = 137 if result.killed else result.exit_code

@@ -17,9 +17,10 @@ from thermite.judge.job.goals import verify_goals
 from thermite.judge.job.single import judge_alone
 from thermite.judge.job.tape import Tape
 from thermite.judge.job.walk import Walk
-from thermite.judge.verdict import exact
+from thermite.judge.verdict import exact, reason
 from thermite.judge.verdict.params import alpha_k, rule_parameters
 from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen
+from thermite.kit.examine import limit_warnings
 from thermite.schema.event import JudgeStarted, Verdict
 from thermite.schema.job import Held, Job, JudgeFact
 from thermite.schema.rule import MeasuredBlock, RuleParameters
@@ -45,9 +46,15 @@ def judge(job: Job, desk: Desk) -> Verdict | Held | None:
             case _:
                 return _attempt(job, desk)
     except InfrastructureError as error:
-        return plain_verdict(job, "crash_infra", [str(error)])
+        return plain_verdict(job, "crash_infra", [str(error), *_too_little(desk, str(error))])
     except OSError as error:  # the judge's own files: a full disk, a folder that is gone
         return plain_verdict(job, "crash_infra", [f"the rig's own files: {error}"])
+
+
+def _too_little(desk: Desk, why: str) -> list[str]:
+    """Return what of the kit's limits may explain that memory ran out."""
+    killed = (reason.run_killed("memory"), "build killed (memory)")
+    return list(limit_warnings(desk.kit)) if any(text in why for text in killed) else []
 
 
 def check_target(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from thermite.errors import InfrastructureError
 from thermite.judge.build.key import build_key
 from thermite.judge.build.make import BuildOutcome, make_build
 from thermite.judge.build.source import source_entries
@@ -9,6 +10,7 @@ from thermite.judge.build.store import StoredBuild
 from thermite.judge.job.desk import Desk
 from thermite.judge.verdict import reason
 from thermite.kit.export import SourceRefused
+from thermite.kit.program import is_candidates, refusal
 from thermite.schema.event import Build
 from thermite.schema.ids import BuildKey
 from thermite.schema.job import Job, Revision
@@ -32,7 +34,8 @@ def arm_build(job: Job, desk: Desk, arm: Arm, revision: Revision) -> ArmBuild:
     """Return the build of an arm, made now unless its key is known.
 
     Raises:
-        InfrastructureError: the stage can't be run, or the kit's files are not there.
+        InfrastructureError: the stage can't be run, the kit's files are not there, or its
+            build can't be executed.
     """
     key = build_key(revision.commit, job.kit.commit, desk.kit.build, desk.toolchain)
     known = desk.store.find(key)
@@ -53,6 +56,9 @@ def _made(job: Job, desk: Desk, arm: Arm, revision: Revision, key: BuildKey) -> 
     with desk.stages.slot(SLOT) as slot:
         into = desk.store.empty_place(key)
         outcome = make_build(slot, entries, section, desk.stages.path_variable, into)
+    word = section.command[0]
+    if outcome.exec_error is not None and not is_candidates(word):
+        raise InfrastructureError(refusal("build", word, outcome.exec_error, desk.kit_folder))
     if outcome.failure is None:
         stored = desk.store.keep(key)
     else:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from thermite.errors import InfrastructureError
 from thermite.kit.placeholder import expand, params_json, params_text
+from thermite.kit.program import is_candidates, refusal
 from thermite.rig.stages import Slot, StageCopy
 from thermite.schema.kit import Cell, RunSection
 from thermite.schema.stage import (
@@ -79,8 +81,9 @@ def execute(
         into: an empty folder of the harness.
 
     Raises:
-        InfrastructureError: a placeholder is unknown or leaves its folder, or the stage
-            can't be run; never the candidate's fault.
+        InfrastructureError: a placeholder is unknown or leaves its folder, a program that
+            is not the candidate's can't be executed, or the stage can't be run; never the
+            candidate's fault.
     """
     argv = expand(section.command, _places(slot.folder, copies))
     slot.place(_entries(cell))
@@ -92,6 +95,10 @@ def execute(
         settle_ms=settle_ms,
         readable=[copies.build, copies.kit],
     )
+    word = section.command[0]
+    if result.exec_error is not None and not is_candidates(word):
+        kit = copies.kit.path / copies.kit_name
+        raise InfrastructureError(refusal("run", word, result.exec_error, kit))
     if result.killed is not None:
         return _outcome(result, "run_killed", [])
     if result.exit_code != 0:
