@@ -29,18 +29,23 @@ def why_not(level: LevelName) -> str | None:
 
 
 @contextlib.contextmanager
-def rig_at(level: LevelName, place: Path, name: str | None = None) -> Iterator[Stages]:
+def rig_at(
+    level: LevelName,
+    place: Path,
+    name: str | None = None,
+    **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
+) -> Iterator[Stages]:
     """Run a rig; one that can reach a kill(-1) in a pid namespace, whose bystanders must live.
 
     place: a folder that every user may enter; name: of the rig's folder in it, the level's unless
-    given.
+    given; config: further fields of `SpawnerConfig`.
     """
     state = place / (name or level)
     if level == "none":
-        with spawner(state, isolation=level) as stages:
+        with spawner(state, isolation=level, **config) as stages:
             yield stages
         return
-    own: dict[str, Any] = {"isolation": level, "run_dir": place / "run"}
+    own: dict[str, Any] = {"isolation": level, "run_dir": place / "run", **config}
     with Namespace() as ns, spawner(state, within=ns.prefix, **own) as stages:
         yield stages
         assert ns.bystanders() == 3

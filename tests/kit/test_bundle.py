@@ -18,6 +18,7 @@ from thermite.kit.bundle import (
     quarantine_steps,
     read_header,
 )
+from thermite.kit.export import tree_entries
 from thermite.kit.git import git
 from thermite.schema.ids import CommitId
 
@@ -50,6 +51,19 @@ def test_a_bundle_travels_and_twice_is_once(sent: tuple[CommitId, Path], tmp_pat
     assert git(kept, "rev-list", "--count", commit).strip() == b"2"
     assert not has_commit(kept, CommitId("1" * 40))
     assert sorted(one.name for one in kept.parent.iterdir()) == ["kit-smoke.git"]
+
+
+def test_P4_names_that_differ_only_in_case_travel_without_a_checkout(  # noqa: N802
+    repo: Path, tmp_path: Path
+) -> None:
+    # Made as a tree, never as files: where case does not count, control could not lay them out.
+    names = (b"BENCH", b"Makefile", b"bench", b"makefile")
+    tree = raw_tree(repo, [("100644", name, blob(repo, name)) for name in names])
+    commit = CommitId(commit_tree(repo, tree))
+    make_bundle(repo, commit, tmp_path / "sent.bundle")
+    kept = tmp_path / "kept.git"
+    keep_from_bundle(tmp_path / "sent.bundle", kept, commit)
+    assert [(one.path, one.data) for one in tree_entries(kept, commit)] == [(n, n) for n in names]
 
 
 def test_digest_and_size_are_the_file_s(repo: Path, tmp_path: Path) -> None:
