@@ -1,0 +1,297 @@
+"""What the ledger is held to, measured beside its peers: the table of docs/reference/guarantees.md.
+
+Each row is a ratio of two sides that take turns in this very process, so that a busy machine
+slows both; each figure is the median of nine rounds, with its middle half. `--write` puts the
+table into the page, with date, machine and load; nobody types a figure there. Rows that wait
+for a disk are about the disk of FOLDER (`ledger.py [--write] [--long] [FOLDER]`, else the
+current folder); `--long` adds the row that takes a million events.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.append import Raw, now, opened, play, run_event
+from thermite.audit.verify import audit
+from thermite.campaign.fold import fold
+from thermite.campaign.state import State
+from thermite.command.note import Checkpoint, sign_note
+from thermite.command.signing_key import SigningKey
+from thermite.ledger.append import Ledger
+from thermite.ledger.encode import decode
+from thermite.ledger.replay import recorded
+from thermite.schema.event import ENVELOPES, CommandRefused, Event
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "guarantees.md"
+BEGIN: Final = "<!-- measured: benchmarks/ledger.py --write -->\n"
+END: Final = "<!-- end of what was measured -->\n"
+ROUNDS: Final = 9
+"""As ledger and signing, 3.12, asks: the median of at least nine rounds."""
+WALL_COMMITS: Final = {1: 60, 10: 40, 100: 20}
+CPU_COMMITS: Final = {1: 300, 1000: 6}
+PRODUCERS: Final = 64
+STORY: Final = 20_000
+"""Events of the ledger that is read."""
+A_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One goal: what it compares, the least ratio, and the ratio of each round."""
+
+    goal: str
+    floor: float
+    rounds: list[float]
+
+    def line(self) -> str:
+        """Return it as a row of the page's table."""
+        low, middle, high = statistics.quantiles(self.rounds, n=4)
+        kept = "kept" if middle >= self.floor else "**missed**"
+        return (
+            f"| {self.goal} | ≥ {self.floor:.2f} | {middle:.2f} | {low:.2f} to {high:.2f}"
+            f" | {kept} |"
+        )
+
+
+def appended(folder: Path) -> Iterator[Row]:
+    """Ours beside raw sqlite3 with the same pragmas: by the wall, then by the processor."""
+    key = SigningKey.generate()
+    floors = {1: 0.90, 10: 0.80, 100: 0.80}
+    for by, commits in (("wall", WALL_COMMITS), ("CPU", CPU_COMMITS)):
+        for group, count in commits.items():
+            raw, ratios = Raw(folder / f"raw-{by}-{group}.db"), []
+            path = folder / f"ours-{by}-{group}.db"
+            with Ledger.create(path, opened(key), key, now=now) as ledger:
+                for turn in range(ROUNDS):
+                    ours, peer = play(ledger, raw, turn * count * group, group, count)
+                    sides = (peer.wall, ours.wall) if by == "wall" else (peer.cpu, ours.cpu)
+                    ratios.append(sides[0] / sides[1])
+            floor = floors[group] if by == "wall" else {1: 0.65, 1000: 0.33}[group]
+            many = "1 event" if group == 1 else f"{group:,} events"
+            yield Row(f"append, {many} a commit, {by}, of raw sqlite3", floor, ratios)
+
+
+def produced(folder: Path) -> Row:
+    """64 threads that each wait for their event to be durable, of the same one at a time."""
+    key, ratios = SigningKey.generate(), []
+    with Ledger.create(folder / "many.db", opened(key), key, now=now) as ledger:
+        for turn in range(ROUNDS):
+            events = [run_event(turn * 10_000 + at) for at in range(4 * PRODUCERS)]
+            grouped = walled(partial(together, ledger.append, events))
+            alone = [run_event(turn * 10_000 + 5_000 + at) for at in range(PRODUCERS)]
+            lock = threading.Lock()
+
+            def one_at_a_time(one: list[Event], lock: threading.Lock = lock) -> object:
+                with lock:
+                    return ledger.append(one)
+
+            single = walled(partial(together, one_at_a_time, alone))
+            ratios.append((len(events) / grouped) / (len(alone) / single))
+    return Row(f"{PRODUCERS} durable producers, of one commit each", 15, ratios)
+
+
+def together(append: Callable[[list[Event]], object], events: Sequence[Event]) -> None:
+    """Append from 64 threads at once; each waits for its own before it goes on."""
+
+    def produce(own: Sequence[Event]) -> None:
+        for event in own:
+            append([event])
+
+    threads = [
+        threading.Thread(target=produce, args=(events[at::PRODUCERS],)) for at in range(PRODUCERS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def read(folder: Path) -> Iterator[Row]:
+    """Reading with each thing that ours does, of SQLite handing over the bodies alone."""
+    path = folder / "story.db"
+    write_story(path)
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    bodies = "SELECT body FROM events ORDER BY seq"
+
+    def ceiling() -> None:
+        with closing(sqlite3.connect(address, uri=True)) as file:
+            for _ in file.execute(bodies):
+                pass
+
+    def replayed() -> None:
+        state = State()
+        with closing(sqlite3.connect(address, uri=True)) as file:
+            for seq, (body,) in enumerate(file.execute(bodies), 1):
+                fold(state, seq, decode(body))
+
+    def verified() -> None:
+        state = State()
+        for row in recorded(path):
+            fold(state, row.seq, row.event)
+
+    def by_json() -> None:
+        with closing(sqlite3.connect(address, uri=True)) as file:
+            for (body,) in file.execute(bodies):
+                json.loads(body)
+
+    for goal, floor, act, peer in (
+        ("replay (decode and apply), CPU, of SQLite alone", 0.25, replayed, ceiling),
+        ("verified replay, CPU, of SQLite alone", 0.14, verified, ceiling),
+        ("whole audit, CPU, of SQLite alone", 0.13, partial(audit, path), ceiling),
+        ("replay, CPU, of json.loads without applying", 2.8, replayed, by_json),
+    ):
+        yield Row(goal, floor, [used(peer) / used(act) for _ in range(ROUNDS)])
+
+
+def write_story(path: Path) -> None:
+    """Make a ledger whose events may follow one another in any number: refused orders."""
+    key = SigningKey.generate()
+    with Ledger.create(path, opened(key), key, now=now) as ledger:
+        for first in range(0, STORY, 1000):
+            ledger.append([refusal(first + at) for at in range(1000)])
+
+
+def refusal(number: int) -> Event:
+    """Return an event of the mean size of a campaign's."""
+    event = run_event(number)
+    message = (
+        "this command is for rig 3fa98f1c3fa98f1c3fa98f1c3fa98f1c, and this rig is another: sign it"
+    )
+    data = CommandRefused(
+        sha256=event.id * 2, size=1204, name="7f.cmd.json", code="wrong_rig", message=message
+    )
+    return ENVELOPES["command_refused"](
+        id=event.id,
+        assignment=None,
+        lane=None,
+        actor="harness",
+        at=event.at,
+        boot=event.boot,
+        mono_ns=event.mono_ns,
+        cause=None,
+        command=event.id * 2,
+        data=data,
+    )
+
+
+def signed(folder: Path) -> Row:
+    """A thousand events' processor time, of the same with the checkpoint that they need."""
+    key = SigningKey.generate()
+    point = Checkpoint(
+        rig=key.public.id, ledger="0f" * 16, size=1000, root=bytes(32), head=bytes(32), time=now()
+    )
+    ratios = []
+    with Ledger.create(folder / "signed.db", opened(key), key, now=now) as ledger:
+        for turn in range(ROUNDS):
+            events = [run_event(turn * 1000 + at) for at in range(1000)]
+            whole = used(partial(ledger.append, events))
+            note = statistics.median(used(partial(sign_note, point, key)) for _ in range(50))
+            ratios.append((whole - note) / whole)
+    return Row("append without its checkpoint's signature, CPU, of append", 0.98, ratios)
+
+
+def grown(folder: Path) -> Row:
+    """An event's processor time among the first ten thousand, of one after a million."""
+    key = SigningKey.generate()
+    with Ledger.create(folder / "grown.db", opened(key), key, now=now) as ledger:
+        costs = [
+            used(partial(ledger.append, [run_event(first + at) for at in range(1000)]))
+            for first in range(0, A_MILLION + 10_000, 1000)
+        ]
+    early, late = costs[1:10], costs[-9:]
+    return Row(
+        "append at ten thousand events, CPU, of append at a million",
+        0.90,
+        [young / old for young, old in zip(early, late, strict=True)],
+    )
+
+
+def used(act: Callable[[], object]) -> float:
+    """Return the processor time that something takes, s."""
+    start = time.process_time()
+    act()
+    return time.process_time() - start
+
+
+def walled(act: Callable[[], object]) -> float:
+    """Return how long something takes by the wall, s."""
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def machine(folder: Path, loads: tuple[float, float]) -> str:
+    """Return where and when this was measured, in one paragraph."""
+    told: dict[str, Any] = {}
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        told.setdefault(name.strip(), value.strip())
+    return (
+        f"Measured on {datetime.now(UTC):%Y-%m-%d} on {os.cpu_count()} CPUs"
+        f" ({told.get('model name', platform.machine())}), Linux {platform.release()}, Python"
+        f" {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {filesystem(folder)};"
+        f" load average {loads[0]:.1f} when it began and {loads[1]:.1f} when it ended,"
+        " this program's own among it."
+    )
+
+
+def filesystem(folder: Path) -> str:
+    """Return the type of the filesystem that a folder lies on."""
+    here = str(folder.resolve())
+    mounts = [line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines()]
+    holding = [(len(at), kind) for at, kind in mounts if f"{here}/".startswith(f"{at}".rstrip("/"))]
+    return max(holding, default=(0, "an unknown filesystem"))[1]
+
+
+def rows(folder: Path, *, long: bool) -> Iterator[Row]:
+    """Give each row as soon as it is measured."""
+    yield from appended(folder)
+    yield produced(folder)
+    yield from read(folder)
+    yield signed(folder)
+    if long:
+        yield grown(folder)
+
+
+def main() -> None:
+    """Print the table, and write it into the page when asked to."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path())
+    parser.add_argument("--write", action="store_true", help="into docs/reference/guarantees.md")
+    parser.add_argument("--long", action="store_true", help="a million events, too")
+    args = parser.parse_args()
+    before = os.getloadavg()[0]
+    lines = ["| goal | floor | ratio | middle half | |", "|---|---|---|---|---|"]
+    print(*lines, sep="\n", flush=True)
+    with tempfile.TemporaryDirectory(dir=args.folder, prefix="ledger-") as folder:
+        for row in rows(Path(folder), long=args.long):
+            lines.append(row.line())
+            print(lines[-1], flush=True)
+        where = machine(Path(folder), (before, os.getloadavg()[0]))
+    print(f"\n{where}")
+    if args.write:
+        page = PAGE.read_text(encoding="utf-8")
+        head, rest = page.split(BEGIN)
+        tail = rest.split(END)[1]
+        table = "\n".join(lines)
+        PAGE.write_text(f"{head}{BEGIN}\n{where}\n\n{table}\n\n{END}{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
