@@ -304,6 +304,8 @@ def _isolation_probe(state: State, _: e.Event, data: e.IsolationProbe) -> None:
 
 def _rig_selftest(state: State, event: e.Event, data: e.RigSelftest) -> None:
     state.selftest = data
+    if data.mode == "full":
+        state.full_selftest = data
     if event.assignment is not None:
         _of(state, event).selftested = True
 

@@ -143,7 +143,21 @@ class State:
     assignments: dict[str, Assignment] = field(default_factory=dict)
     isolation: IsolationProbe | None = None
     selftest: RigSelftest | None = None
+    full_selftest: RigSelftest | None = None
     refused: int = 0
     local_k: int = 0
     ledger_locked: bool = False
     last_event: str | None = None
+
+    @property
+    def sees(self) -> float | None:
+        """The smallest gain that this rig sees, a fraction: its newest full selftest's word."""
+        return None if self.full_selftest is None else self.full_selftest.sees
+
+    @property
+    def unfit(self) -> Literal["biased", "insensitive"] | None:
+        """Why this rig's selftest refuses assignments, None while it does not."""
+        if self.selftest is not None and self.selftest.biased:
+            return "biased"
+        full = self.full_selftest
+        return "insensitive" if full is not None and full.insensitive else None

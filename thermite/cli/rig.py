@@ -11,6 +11,7 @@ command = LazyNounGroup(
         "list": Subcommand("thermite.cli.rig_list", "the rigs that control knows"),
         "access": Subcommand("thermite.cli.rig_access", "secrets for private repositories"),
         "doctor": Subcommand("thermite.cli.rig_doctor", "how this machine keeps stages apart"),
+        "selftest": Subcommand("thermite.cli.rig_selftest", "how small a gain a rig sees"),
         "serve": Subcommand("thermite.cli.rig_serve", "serve a rig on this machine"),
     },
 )

@@ -209,6 +209,21 @@ def _check_isolation(asked: WantedIsolation, probe: IsolationProbe | None) -> No
         )
 
 
+def check_fitness(contract: Contract, unfit: str | None) -> None:
+    """Refuse an assignment while the rig's selftest says that its verdicts mean nothing.
+
+    Args:
+        unfit: `biased`, `insensitive`, or None.
+
+    Raises:
+        CommandError: `rig_unfit` (judging, 3.7).
+    """
+    if unfit is not None and contract.campaign != "research":
+        raise CommandError(
+            "rig_unfit", f"this rig's selftest is {unfit}: run thermite rig selftest"
+        )
+
+
 def _check_imports(body: AssignBody, contract: Contract) -> None:
     """Refuse imports that the contract does not speak of (kit requirements, K-181)."""
     project, kit = contract.project, contract.project.kit

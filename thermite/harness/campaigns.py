@@ -48,9 +48,9 @@ class Campaigns:
         thread.start()
 
     def resume(self) -> None:
-        """Go on with every assignment that has not ended."""
+        """Go on with every assignment that has not ended; a local job's command ends its own."""
         for assignment in list(self.bench.book.state.assignments.values()):
-            if assignment.status != "ended":
+            if assignment.status != "ended" and assignment.nonce is None:
                 self.start(assignment.id)
 
     def stop(self) -> None:

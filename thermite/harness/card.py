@@ -26,7 +26,7 @@ def rig_card(state: State, settings: RigSettings, *, checkpoint: str, at: str) -
         target=settings.target,
         isolation={} if probe is None else {"level": probe.level, "features": probe.features},
         grade=None if test is None else test.grade,
-        sees=None if test is None else test.sees,
+        sees=state.sees,
         checkpoint=checkpoint,
         at=at,
         trust=Trust(version=state.trust_version, keys=state.trust),

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from thermite.command.verify import SKEW, Command, open_command
 from thermite.errors import CommandError, InfrastructureError
 from thermite.harness import clock
-from thermite.harness.assign_campaign import transaction, wanted
+from thermite.harness.assign_campaign import check_fitness, transaction, wanted
 from thermite.harness.book import Book
 from thermite.harness.case import Assigning, Case
 from thermite.harness.clerk import Clerk, Owed
@@ -150,8 +150,9 @@ class Deciding:
                 case Accept(drafts):
                     self.answers.append(self._clerk.commit(case, command, lambda: drafts))
                 case BringIn():
-                    probe = self._bench.book.state.isolation
-                    contract = wanted(decision.body, probe)
+                    state = self._bench.book.state
+                    contract = wanted(decision.body, state.isolation)
+                    check_fitness(contract, state.unfit)
                     assigning = Assigning(case, command, decision.body, contract)
                     self._open[case.n] = assigning
                     self._imports.put(assigning)

@@ -21,12 +21,15 @@ from thermite.harness.book import Book, Draft
 from thermite.harness.folder import RigFolder
 from thermite.judge.build.store import BuildStore
 from thermite.judge.job import Desk, judge, re_anchor, selftest
+from thermite.judge.job.selftest import Mode
+from thermite.judge.simulate.sight import sees
 from thermite.judge.verdict.coin import order_seed
+from thermite.judge.verdict.params import min_effect
 from thermite.kit.export import export_folder, tree_entries, tree_of
 from thermite.kit.manifest import load_kit
 from thermite.rig.stages import Stages
 from thermite.schema.contract import Contract
-from thermite.schema.event import Block, Verdict
+from thermite.schema.event import Block, RigSelftest, Run, Verdict
 from thermite.schema.ids import CommitId
 from thermite.schema.job import Held, Job, JobKind, JudgeFact, Revision
 from thermite.schema.kit import Kit
@@ -116,15 +119,41 @@ class Turn:
 
     def short_selftest(self) -> None:
         """Measure the starting commit against itself, and append what the rig can see."""
+        self.selftest("short")
+
+    def selftest(
+        self, mode: Mode, kept: Callable[[Sequence[Run]], None] = lambda _: None
+    ) -> RigSelftest | None:
+        """Measure the starting commit against itself, and append and return what was seen.
+
+        Args:
+            kept: called with the runs of each block that counts.
+
+        None: the harness is stopping.
+        """
         with self.bench.turn:
             if self.stopping():
-                return
+                return None
             nonce = secrets.token_bytes(32)
             start = self._revision(self.assignment.project.commit)
             job = self._job(None, 1, start, self.assignment.project.commit, [])
             seed = order_seed(self.bench.coin_key, nonce).hex()
             job = msgspec.structs.replace(job, order_seed=seed)
-            self._append([selftest(job, self._desk(), nonce=nonce.hex())])
+            before = self.bench.book.state.selftest
+            found = selftest(
+                job, self._desk(), nonce=nonce.hex(), mode=mode, before=before, kept=kept
+            )
+            if mode == "full":
+                least = self._least_effect(job.contract)
+                smallest = sees(found.blocks, least, nonce.hex())
+                found = msgspec.structs.replace(found, sees=smallest)
+            self._append([found])
+            return found
+
+    def _least_effect(self, contract: Contract) -> float:
+        if contract.objective is None:
+            raise RuntimeError("a selftest without an objective")
+        return min_effect(contract.objective, self.kit.target)
 
     def judge_alone(self, number: int) -> Verdict | Held | None:
         """Build, run and check one attempt's candidate, compared with nothing."""

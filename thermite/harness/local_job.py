@@ -8,10 +8,10 @@ Source: judging, 3.11; kit requirements, 20.
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -22,11 +22,13 @@ from thermite.harness import clock
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
 from thermite.harness.rig import open_bench
+from thermite.judge.job.selftest import Mode
 from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.export import tree_of
 from thermite.kit.fit import DOES_NOT_FIT
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.known import local_problems
+from thermite.rig.pinning import timed_cpus
 from thermite.rig.start import spawner
 from thermite.schema import event as e
 from thermite.schema.contract import Contract, RepoAt
@@ -100,13 +102,26 @@ class LocalJudge:
         seconds = (clock.mono_ns() - begun) / 1e9
         return LocalVerdict(assignment, state.attempts[1], hold, seconds)
 
-    def selftest(self, commit: str, contract: Contract) -> None:
-        """Measure a commit against itself shortly; the ledger gets what the rig can see."""
+    def selftest(
+        self,
+        commit: str,
+        contract: Contract,
+        mode: Mode = "short",
+        kept: Callable[[Sequence[e.Run]], None] = lambda _: None,
+    ) -> e.RigSelftest:
+        """Measure a commit against itself; the ledger gets what the rig can see.
+
+        Args:
+            kept: called with the runs of each block that counts.
+        """
         assignment = self._begin(commit, commit, contract)
         state = self.bench.book.state.assignments[assignment]
-        Turn(self.bench, state, lambda: False, contract).short_selftest()
+        found = Turn(self.bench, state, lambda: False, contract).selftest(mode, kept)
+        if found is None:
+            raise RuntimeError("a local job is never asked to stop")
         end = hill_climb.the_end(state, "selftest", self.bench.seed(state))
         self.bench.book.append(Draft(end, assignment, actor="local"))
+        return found
 
     def _begin(self, candidate: str, champion: str | None, contract: Contract) -> str:
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -162,17 +177,30 @@ class LocalJudge:
 
 
 @contextlib.contextmanager
-def local_judge(state: Path, kit_folder: Path, kit_name: str) -> Iterator[LocalJudge]:
+def local_judge(
+    state: Path, kit_folder: Path, kit_name: str, settings: RigSettings | None = None
+) -> Iterator[LocalJudge]:
     """Run a rig for this process alone in a state folder, and judge with one kit.
 
     SIGINT ends the job that runs as cancelled, and everything in order.
+
+    Args:
+        settings: a rig's own, when the state is a rig's.
 
     Raises:
         InfrastructureError: the spawner does not start.
         KeyboardInterrupt: there was a SIGINT.
     """
-    with spawner(state, interruptible=True) as stages:
-        bench = open_bench(state, stages, RigSettings())
+    asked = settings or RigSettings()
+    config: dict[str, Any] = {}
+    if settings is not None:
+        config = {
+            "run_cpus": timed_cpus(settings),
+            "stage_path": settings.stage_path,
+            "realtime_runs": settings.realtime_runs,
+        }
+    with spawner(state, interruptible=True, **config) as stages:
+        bench = open_bench(state, stages, asked)
         try:
             end_open_jobs(bench)
             yield LocalJudge(bench, kit_folder, kit_name)

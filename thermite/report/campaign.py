@@ -179,7 +179,8 @@ def status(state: State, *, wal_bytes: int) -> dict[str, object]:
         "isolation_in_words": isolation_sentence(state),
         "gaps": list(probe.gaps) if probe is not None else [],
         "grade": selftest.grade if selftest is not None else None,
-        "sees": selftest.sees if selftest is not None else None,
+        "sees": state.sees,
+        "unfit": state.unfit,
         "trusted_keys": [key.id for key in state.trust if key.revoked_since is None],
         "refused_commands": state.refused,
         "assignments": [_assignment_status(a) for a in state.assignments.values()],
@@ -204,13 +205,20 @@ def _assignment_status(assignment: Assignment) -> dict[str, object]:
     }
 
 
+def _sight(told: dict[str, object]) -> str:
+    """Return what the rig sees, and why it takes no assignment, as far as it is known."""
+    sees, unfit = told["sees"], told["unfit"]
+    seen = f", sees ≥ {100 * sees:.1f} %" if isinstance(sees, float) else ""
+    return f"{seen}, {unfit}: it takes no assignment" if unfit else seen
+
+
 def status_lines(told: dict[str, object]) -> list[str]:
     """Return a status for a person, one line each."""
     rig = f"rig {told['rig']}  target {told['target']}  events {told['events']}"
     lines = [
         f"{rig}  write-ahead log {told['wal_bytes']} bytes",
         str(told["isolation_in_words"]),
-        f"selftest: {told['grade'] or 'not run yet'}",
+        f"selftest: {told['grade'] or 'not run yet'}{_sight(told)}",
     ]
     assignments = told["assignments"]
     if isinstance(assignments, list):

@@ -8,7 +8,7 @@ from tests.judge.job.simulated_desk import SimulatedDesk, contract
 from tests.simulated_rig import SimulatedRig, program
 from thermite.errors import InfrastructureError
 from thermite.judge.job import re_anchor, selftest
-from thermite.judge.job.selftest import grade, robust_sd
+from thermite.judge.verdict.noise import grade, robust_sd
 from thermite.schema.event import Decision, JudgeStarted, Run
 
 

@@ -1,100 +1,146 @@
-"""The short selftest: one build against itself, so that a rig's noise has a number.
+"""The selftest: one build against itself, so that a rig's noise has a number.
 
-It informs: its grade stands in ledger and reports, and refuses nothing. Its runs are no
-facts of an attempt, so only the event that sums them up is recorded. Source: the design
-page on judging, 3.7.
+It informs: its grade stands in ledger and reports. A full one has more blocks, tries what a
+known gain comes to, and can find a rig biased or insensitive, which alone refuses anything.
+Its runs are no facts of an attempt, so only the event that sums them up is recorded. Source:
+the design page on judging, 3.7.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from thermite.errors import InfrastructureError
 from thermite.judge.build.store import StoredBuild
 from thermite.judge.job.attempt import check_target
-from thermite.judge.job.bench import Bench, is_failed, open_bench
+from thermite.judge.job.bench import RUN_SLOT, Bench, is_failed, open_bench
 from thermite.judge.job.builds import arm_build
 from thermite.judge.job.desk import Desk
 from thermite.judge.job.outcome import Identity
 from thermite.judge.measure.block import measured, paired
 from thermite.judge.measure.startup import startup_shares
+from thermite.judge.verdict import noise
 from thermite.judge.verdict.coin import draw_order
 from thermite.judge.verdict.order_effect import order_effect
 from thermite.judge.verdict.params import rule_parameters
-from thermite.judge.verdict.rule import order_pairs, stage_d
+from thermite.judge.verdict.rule import decide_confirm, decide_screen, order_pairs, stage_d
 from thermite.schema.event import Check, RigSelftest, Run
 from thermite.schema.job import Job
 from thermite.schema.judging import RUN_S_OF, STARTUP_SHARE_OF
 from thermite.schema.rule import MeasuredBlock, RuleParameters
-from thermite.schema.strict import Strict
 from thermite.schema.verdict import Arm
 
-SHORT_BLOCKS: Final = 8
-"""Counted blocks of a short selftest (judging, 3.7)."""
-MOST_BLOCKS: Final = 3 * SHORT_BLOCKS
-"""Blocks in all, disturbed ones included; a rig that needs more is noisy (our bound)."""
-QUIET: Final = 0.006
-USABLE: Final = 0.02
-"""Robust sd of D up to which a rig is graded so (judging, 3.7)."""
-NORMAL: Final = 1.4826
-"""Median absolute deviation to standard deviation of a normal (hyperfine, outlier_detection)."""
+Mode: TypeAlias = Literal["short", "full"]
+
+BLOCKS: Final[Mapping[Mode, int]] = {"short": 8, "full": 40}
+"""Counted blocks of a selftest (judging, 3.7)."""
+MOST_TRIES: Final = 3
+"""Blocks in all for each counted one that is asked for; a rig that needs more is noisy (ours)."""
+WAKE_PROBES: Final = 200
+"""How often a full selftest times the program that does nothing (judging, 3.7)."""
+CONTROLS: Final = 2
+"""A known gain that is missed so often running makes a rig insensitive (judging, 3.7)."""
+CONTROL_EFFECTS: Final = 2.0
+CONTROL_SDS: Final = 5.0
+"""The known gain: so many times min_effect or the robust sd, what is larger (judging, 3.7)."""
 
 
-class _Seen(Strict):
-    """What the selftest's blocks came to."""
+@dataclass
+class _Blocks:
+    """Blocks of one bench, numbered through; kept: called with the runs of each counted one."""
 
-    blocks: list[MeasuredBlock]
-    dropped: int
-    shares: dict[str, float]
-    run_s: dict[str, float]
+    bench: Bench
+    p: RuleParameters
+    seed: bytes
+    kept: Callable[[Sequence[Run]], None]
+    number: int = 0
+    dropped: int = 0
+
+    def more(self, count: int) -> list[MeasuredBlock]:
+        """Return so many counted blocks, fewer when the machine disturbs too many."""
+        made: list[MeasuredBlock] = []
+        for _ in range(count * MOST_TRIES):
+            if len(made) == count:
+                break
+            made += self._next()
+        return made
+
+    def _next(self) -> list[MeasuredBlock]:
+        number, self.number = self.number, self.number + 1
+        turns = draw_order(self.seed, 0, "selftest", number, self.p.cells)
+        facts = self.bench.block("selftest", number, turns)
+        _all_well(facts)
+        runs = [fact for fact in facts if isinstance(fact, Run)]
+        if any(run.flags for run in runs):
+            self.dropped += 1
+            return []
+        self.kept(runs)
+        return [measured("selftest", number, paired(facts), self.p.metrics)]
 
 
-def selftest(job: Job, desk: Desk, *, nonce: str) -> RigSelftest:
+def selftest(
+    job: Job,
+    desk: Desk,
+    *,
+    nonce: str,
+    mode: Mode = "short",
+    before: RigSelftest | None = None,
+    kept: Callable[[Sequence[Run]], None] = lambda _: None,
+) -> RigSelftest:
     """Measure the job's candidate against itself in the contract's cells.
 
     Args:
         job: its candidate is both arms; its order_seed belongs to the nonce.
         nonce: hex of the 32 random bytes that the order seed was made from.
+        before: the rig's last selftest, since only two running can show a lean.
+        kept: called with the runs of each block that counts.
 
     Raises:
         InfrastructureError: the build, a run or a check failed, or the rig did.
     """
     check_target(desk)
     p = rule_parameters(job.contract, desk.kit, desk.target)
-    seen = _measured(job, desk, p)
-    ds = [stage_d("selftest", block, p) for block in seen.blocks]
-    figures = _figures(ds, seen, p)
+    p = msgspec.structs.replace(p, held_out_cells=[])
+    with _bench(job, desk, p) as bench:
+        facts, probes = bench.warm_up("selftest", p.cells, p.judging.warmup_runs)
+        _all_well(facts)
+        shares, run_s = startup_shares(facts, probes), _run_s(facts)
+        blocks = _Blocks(bench, p, bytes.fromhex(job.order_seed), kept)
+        counted = blocks.more(BLOCKS[mode])
+        told = noise.figures([stage_d("selftest", block, p) for block in counted])
+        told["discard_share"] = blocks.dropped / blocks.number
+        told["order_effect"] = _order_effect(counted, p)
+        told["startup_share"] = max(shares.values(), default=None)
+        told |= _of_short_cells(shares, run_s, p)
+        insensitive = None
+        if mode == "full":
+            told |= _wake(desk)
+            insensitive = not _is_control_found(blocks, told["robust_sd"])
     return RigSelftest(
-        mode="short",
+        mode=mode,
         kit=job.kit,
         nonce=nonce,
         order_seed=job.order_seed,
-        blocks=ds,
-        figures=figures,
-        grade=grade(figures["robust_sd"]),
+        blocks=[stage_d("selftest", block, p) for block in counted],
+        figures=told,
+        grade=noise.grade(told["robust_sd"]),
         sees=None,
-        biased=False,
-        insensitive=None,
+        biased=noise.looks_biased(told) and before is not None and _leans(before),
+        insensitive=insensitive,
     )
 
 
-def grade(robust_sd: float | None) -> str:
-    """Return the grade of a rig by its robust standard deviation of D."""
-    if robust_sd is None or robust_sd > USABLE:
-        return "noisy"
-    return "quiet" if robust_sd <= QUIET else "usable"
+def _leans(before: RigSelftest) -> bool:
+    return noise.looks_biased(before.figures)
 
 
-def robust_sd(ds: Sequence[float]) -> float | None:
-    """Return the standard deviation of D by its median absolute deviation, None if none."""
-    if not ds:
-        return None
-    middle = median(ds)
-    return NORMAL * median(abs(d - middle) for d in ds)
-
-
-def _measured(job: Job, desk: Desk, p: RuleParameters) -> _Seen:
+@contextmanager
+def _bench(job: Job, desk: Desk, p: RuleParameters) -> Iterator[Bench]:
     made = arm_build(job, desk, "champion", job.candidate)
     if made.stored.failure is not None:
         raise InfrastructureError(
@@ -103,24 +149,63 @@ def _measured(job: Job, desk: Desk, p: RuleParameters) -> _Seen:
     builds: dict[Arm, StoredBuild] = {"champion": made.stored, "candidate": made.stored}
     identity = Identity(attempt=None, tries=job.tries)
     with open_bench(desk, identity, p.metrics, p.judging.settle_ms, builds) as bench:
-        return _blocks(job, bench, p)
+        yield bench
 
 
-def _blocks(job: Job, bench: Bench, p: RuleParameters) -> _Seen:
-    seed = bytes.fromhex(job.order_seed)
-    facts, probes = bench.warm_up("selftest", p.cells, p.judging.warmup_runs)
-    _all_well(facts)
-    shares, run_s = startup_shares(facts, probes), _run_s(facts)
-    blocks: list[MeasuredBlock] = []
-    number = 0
-    while len(blocks) < SHORT_BLOCKS and number < MOST_BLOCKS:
-        turns = draw_order(seed, 0, "selftest", number, p.cells)
-        facts = bench.block("selftest", number, turns)
-        _all_well(facts)
-        if not any(isinstance(fact, Run) and fact.flags for fact in facts):
-            blocks.append(measured("selftest", number, paired(facts), p.metrics))
-        number += 1
-    return _Seen(blocks=blocks, dropped=number - len(blocks), shares=shares, run_s=run_s)
+def _wake(desk: Desk) -> dict[str, float | None]:
+    """Return median and spread of a program that does nothing, seconds: wake-up and start."""
+    with desk.stages.block(), desk.stages.slot(RUN_SLOT) as slot:
+        found = [ns / 1e9 for ns in desk.stages.startup_probe_ns(slot, WAKE_PROBES)]
+    return {"wake_s": median(found), "wake_sd_s": noise.robust_sd(found)}
+
+
+def _is_control_found(blocks: _Blocks, robust: float | None) -> bool:
+    """Return whether the rule promotes a known gain, the second time at the latest."""
+    gain = max(CONTROL_EFFECTS * blocks.p.min_effect, CONTROL_SDS * (robust or 0.0))
+    return any(_is_promoted(blocks, math.log1p(gain)) for _ in range(CONTROLS))
+
+
+def _is_promoted(blocks: _Blocks, shift: float) -> bool:
+    p, screen = blocks.p, list[MeasuredBlock]()
+    ruling = None
+    while ruling is None or ruling.action == "continue":
+        more = [_shifted(block, shift, p) for block in blocks.more(1)]
+        if not more:
+            return False
+        screen += more
+        ruling = decide_screen(screen, p)
+    if ruling.action != "pass":
+        return False
+    confirm = list[MeasuredBlock]()
+    ruling = None
+    while ruling is None or ruling.action == "continue":
+        more = [_shifted(block, shift, p) for block in blocks.more(1)]
+        if not more:
+            return False
+        confirm += more
+        ruling = decide_confirm(screen, confirm, p, 1)
+    return ruling.action in {"pass", "hold"}
+
+
+def _shifted(block: MeasuredBlock, shift: float, p: RuleParameters) -> MeasuredBlock:
+    """Return a block as if the candidate were better by so much everywhere, a log-ratio."""
+    one = p.primary
+    by = shift if one.direction == "max" else -shift
+    moved = {cell: ratio + by for cell, ratio in block.ln_ratio[one.metric].items()}
+    shown = {
+        cell: (ours * math.exp(by), theirs)
+        for cell, (ours, theirs) in block.values.get(one.metric, {}).items()
+    }
+    return msgspec.structs.replace(
+        block,
+        ln_ratio=block.ln_ratio | {one.metric: moved},
+        values=block.values | {one.metric: shown},
+    )
+
+
+def _order_effect(counted: Sequence[MeasuredBlock], p: RuleParameters) -> float | None:
+    found = order_effect(order_pairs(counted, p)) if counted else None
+    return None if found is None else found[0]
 
 
 def _all_well(facts: Sequence[Run | Check]) -> None:
@@ -129,26 +214,15 @@ def _all_well(facts: Sequence[Run | Check]) -> None:
         raise InfrastructureError(f"the selftest failed in cell {failed.cell}: {failed.reason}")
 
 
-def _figures(ds: Sequence[float], seen: _Seen, p: RuleParameters) -> dict[str, float | None]:
-    found = order_effect(order_pairs(seen.blocks, p)) if seen.blocks else None
-    total = len(seen.blocks) + seen.dropped
-    return {
-        "robust_sd": robust_sd(ds),
-        "order_effect": None if found is None else found[0],
-        "discard_share": seen.dropped / total,
-        "startup_share": max(seen.shares.values(), default=None),
-        "mean": math.fsum(ds) / len(ds) if ds else None,
-        **_of_short_cells(seen, p),
-    }
-
-
-def _of_short_cells(seen: _Seen, p: RuleParameters) -> dict[str, float]:
+def _of_short_cells(
+    shares: Mapping[str, float], run_s: Mapping[str, float], p: RuleParameters
+) -> dict[str, float | None]:
     """Return share of start-up and run time of each cell whose share is worth a word."""
-    found = {}
-    for cell, share in seen.shares.items():
+    found: dict[str, float | None] = {}
+    for cell, share in shares.items():
         if share > p.judging.startup_share_warn:
             found[STARTUP_SHARE_OF + cell] = share
-            found[RUN_S_OF + cell] = seen.run_s[cell]
+            found[RUN_S_OF + cell] = run_s[cell]
     return found
 
 

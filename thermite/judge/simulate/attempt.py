@@ -21,7 +21,8 @@ from thermite.schema.verdict import Arm, JudgeStage
 
 RUN_NS: Final = 50_000_000
 """A run without noise, ns: about the program of the measured noise (judging, 2.1)."""
-_METRIC: Final = "seconds"
+METRIC: Final = "seconds"
+"""What every simulated run is measured by."""
 
 
 def parameters(
@@ -36,7 +37,7 @@ def parameters(
         build=BuildSection(command=["true"], outputs=["program"]),
         cells={name: {} for name in names},
         run=RunSection(command=["{build:program}"]),
-        metrics={_METRIC: TimeMetric()},
+        metrics={METRIC: TimeMetric()},
         check=CheckSection(command=["true"]),
     )
     contract = Contract(
@@ -47,9 +48,7 @@ def parameters(
         project=Project(repo="simulated", commit="0" * 40),
         cells=names[:cells],
         held_out_cells=names[cells:],
-        objective=Objective(
-            primary=Primary(metric=_METRIC, direction="min"), min_effect=min_effect
-        ),
+        objective=Objective(primary=Primary(metric=METRIC, direction="min"), min_effect=min_effect),
         judging=judging or Judging(),
     )
     return rule_parameters(contract, kit, "cpu")
@@ -114,14 +113,14 @@ class _Walk:
     def screen(self) -> Ruling:
         while True:
             self._screened.append(self._block("screen", len(self._screened)))
-            ruling = decide_screen(self._screened, self._p)
+            ruling = decide_screen(self._screened, self._p, bounds=False)
             if ruling.action != "continue":
                 return ruling
 
     def confirm(self) -> Ruling:
         while True:
             self._confirmed.append(self._block("confirm", len(self._confirmed)))
-            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k)
+            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k, bounds=False)
             if ruling.action != "continue":
                 return ruling
 

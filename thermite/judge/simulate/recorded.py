@@ -19,6 +19,8 @@ from thermite.schema.strict_json import NotStrictJson, read
 
 IN_A_ROW: Final = 4
 """Neighbours that stay together (judging, 2.4)."""
+FEWEST: Final = 40
+"""Runs below which a recording says nothing of a machine (our figure)."""
 MOST_BYTES: Final = 16 * 1024 * 1024
 """A recording of a million runs is 10 MB (our bound)."""
 _MOST_LEVELS: Final = 4
@@ -37,7 +39,7 @@ class Recording(Strict):
 
     schema_version: Literal[1]
     what: str
-    t_ns: Annotated[list[RunTime], Meta(min_length=40)]
+    t_ns: Annotated[list[RunTime], Meta(min_length=FEWEST)]
 
 
 class UnreadableNoiseError(ValueError):

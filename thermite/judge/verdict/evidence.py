@@ -32,6 +32,8 @@ KEPT_VALUES: Final = 4096
 """Values whose factors are kept: a series is looked at anew after each of its blocks."""
 
 _LN2: Final = math.log(2.0)
+_NOTHING: Final = 1e-17
+"""Below it ln(1 + x) changes no digit of ln 2."""
 _WEIGHT: Final = -math.log(len(SCALES) + 1.0)
 
 
@@ -99,16 +101,21 @@ def upper_bound(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=KEPT_VALUES)
 def _ln_factors(value: float) -> tuple[float, ...]:
-    """Return the logs of a value's factors, one for each part of the mixture."""
-    tanhs = (_ln_one_plus_tanh(scale * value) for scale in SCALES)
-    return (*tanhs, math.log1p(SIGN_STAKE * _sign(value)))
+    """Return the logs of a value's factors, one for each part of the mixture.
 
-
-def _ln_one_plus_tanh(z: float) -> float:
-    # tanh itself rounds to -1 from z = -19 on, and ln 0 is no number.
-    if z >= 0.0:
-        return _LN2 - math.log1p(math.exp(-2.0 * z))
-    return _LN2 + 2.0 * z - math.log1p(math.exp(2.0 * z))
+    ln(1 + tanh z) is ln 2 - ln(1 + e^(-2z)), and for z below 0 also + 2z, since tanh itself
+    rounds to -1 from z = -19 on. Each scale is twice the one before it, so that its e^(-2z) is
+    the square: one exponential serves all.
+    """
+    size = abs(value)
+    small = math.exp(-2.0 * SCALES[0] * size)
+    lost = 0.0 if value >= 0.0 else 2.0 * size
+    logs = []
+    for scale in SCALES:
+        logs.append(_LN2 - lost * scale - (math.log1p(small) if small > _NOTHING else 0.0))
+        small *= small
+    logs.append(math.log1p(SIGN_STAKE * _sign(value)))
+    return tuple(logs)
 
 
 def _sign(value: float) -> float:

@@ -62,8 +62,14 @@ class _Series:
     """D of a stage so far, with the figures that its decision needs."""
 
     def __init__(
-        self, stage: JudgeStage, blocks: Sequence[MeasuredBlock], p: RuleParameters
+        self,
+        stage: JudgeStage,
+        blocks: Sequence[MeasuredBlock],
+        p: RuleParameters,
+        *,
+        bounds: bool = True,
     ) -> None:
+        self.bounds = bounds
         self.d = [stage_d(stage, block, p) for block in blocks]
         self.n = len(self.d)
         self.mu = math.log1p(p.min_effect)
@@ -82,7 +88,7 @@ class _Series:
 
     def ruling(self, action: Action, result: str | None, guards: Sequence[_Kept] = ()) -> Ruling:
         # Bounds cost 2 ms at 40 blocks, so only a stage's last decision has them (3.2).
-        last = action != "continue"
+        last = action != "continue" and self.bounds
         return Ruling(
             n=self.n,
             ln_e=self.ln_e,
@@ -157,15 +163,20 @@ def secondary_claims(
 
 
 def decide_screen(
-    blocks: Sequence[MeasuredBlock], p: RuleParameters, *, spent_s: float = 0.0
+    blocks: Sequence[MeasuredBlock],
+    p: RuleParameters,
+    *,
+    spent_s: float = 0.0,
+    bounds: bool = True,
 ) -> Ruling:
     """Decide after the newest counted block of screen.
 
     Args:
         blocks: the counted blocks of screen in order, at least one.
         spent_s: judge time of the attempt so far, seconds, from its records.
+        bounds: whether the last decision has lcb and ucb, which decide nothing.
     """
-    series = _Series("screen", blocks, p)
+    series = _Series("screen", blocks, p, bounds=bounds)
     if exact.decides(blocks, p):
         return _exact_screen(series, blocks[-1], p)
     guards = _guards(blocks, p)
@@ -198,6 +209,7 @@ def decide_confirm(
     k: int,
     *,
     spent_s: float = 0.0,
+    bounds: bool = True,
 ) -> Ruling:
     """Decide after the newest counted block of confirm.
 
@@ -206,8 +218,9 @@ def decide_confirm(
         blocks: the counted blocks of confirm in order, at least one.
         k: the attempt's index, which sets the evidence that is asked for.
         spent_s: judge time of the attempt so far, seconds, from its records.
+        bounds: whether the last decision has lcb and ucb, which decide nothing.
     """
-    series = _Series("confirm", blocks, p)
+    series = _Series("confirm", blocks, p, bounds=bounds)
     if exact.decides(screen, p):
         return _exact_confirm(series, screen, blocks[-1], p)
     return _signflip_confirm(series, [*screen, *blocks], blocks, p, k, spent_s=spent_s)
