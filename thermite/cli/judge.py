@@ -12,6 +12,7 @@ from thermite.cli.arguments import FRACTION, PLACE, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.harness.judge_here import Named, Question, as_it_stands, judge_here, told
+from thermite.harness.kept_state import check_kept_state
 from thermite.harness.local_job import local_judge
 from thermite.kit.manifest import load_kit
 from thermite.report.campaign import isolation_sentence, percent, span
@@ -76,6 +77,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     against = None if champion is None else Named.of(champion, beside=named)
     wanted = [name for names in cells for name in names]
     question = Question(wanted, metric, direction, min_effect)
+    if state is not None:
+        check_kept_state(state, [one.folder for one in (named, against) if one] + [kit_folder])
     kit = load_kit(kit_folder)
     with (
         as_it_stands(kit_folder) as plain_kit,
