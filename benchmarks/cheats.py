@@ -112,7 +112,7 @@ class Ours:
 
     def judged(self, entry: Entry, folder: Path) -> tuple[bool, str]:
         """Return whether an entry was crowned in one of its tries, and the last verdict."""
-        champion = self._committed("base", folder / "champion")
+        champion = self._committed("champion", folder / "champion")
         verdict = ""
         for number in range(1, entry.tries + 1):
             # A byte is new each time: what was judged before is not judged again.

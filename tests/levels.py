@@ -1,6 +1,7 @@
 """The isolation levels that tests run at, the weakest first, and a rig at each: the one place.
 
-A test that takes its levels from here is run at a new one as soon as that stands in `LEVELS`.
+They are the levels that `thermite rig doctor` tries: a test that takes its levels from here is
+run at a new one as soon as a spawner has learnt it.
 """
 
 import contextlib
@@ -12,11 +13,12 @@ from typing import Any, Final
 import pytest
 
 from tests.namespaced import Namespace, possible
+from thermite.rig import doctor
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
 from thermite.schema.stage import LevelName
 
-LEVELS: Final[tuple[LevelName, ...]] = ("none", "users")
+LEVELS: Final[tuple[LevelName, ...]] = doctor.LEVELS
 OWN_USER: Final = tuple(level for level in LEVELS if level.startswith("users"))
 """Where each slot has a user of its own: a kill(-1) of a stage would else reach the test's."""
 

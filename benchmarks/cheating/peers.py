@@ -47,7 +47,7 @@ class Yard:
         """Lay a candidate out beside the champion; at the end all of it is gone."""
         folder.mkdir()
         try:
-            for name, source in (("champion", "base"), ("candidate", program)):
+            for name, source in (("champion", "champion"), ("candidate", program)):
                 (folder / name).mkdir()
                 shutil.copy(HERE / f"candidates/{source}.py", folder / name / "solve.py")
             for name in ("driver.py", "answers.json"):

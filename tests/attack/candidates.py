@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from tests.levels import LEVELS, OWN_USER
 from thermite.schema.stage import LevelName
 
+BOUNDED = tuple(level for level in OWN_USER if "namespaces" in level)
+COUNTED = tuple(level for level in OWN_USER if level not in BOUNDED)
+"""Where shared memory is the machine's and is counted, not a filesystem of the stage's own."""
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -158,7 +162,15 @@ ATTACKS = (
         "for _ in range(40): f.write(bytes(1 << 20))\nf.flush()\ntime.sleep(9)",
         "memory",
         None,
-        levels=OWN_USER,
+        levels=COUNTED,
+        limits={"rss_mib": 24, "disk_mib": 64},
+    ),
+    Attack(
+        "11-shared-memory-bounded",
+        TRY + "f = open('/dev/shm/x', 'wb', 0)\n"
+        "tried(lambda: [f.write(bytes(1 << 20)) < 1 << 20 and f.write(b'x') for _ in range(40)])",
+        levels=BOUNDED,
+        said="ENOSPC",
         limits={"rss_mib": 24, "disk_mib": 64},
     ),
     Attack(

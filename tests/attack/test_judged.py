@@ -94,7 +94,7 @@ for what, act in acts.items():
         tried[what] = "done"
 sys.modules["__main__"].tried = tried
 """
-REFUSED = {"EACCES", "EPERM", "ESRCH", "EAFNOSUPPORT", "EROFS", "ECONNREFUSED"}
+REFUSED = {"EACCES", "EPERM", "ESRCH", "EAFNOSUPPORT", "EROFS", "ECONNREFUSED", "ENOENT"}
 
 
 class Bomb:
