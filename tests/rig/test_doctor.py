@@ -10,7 +10,7 @@ import pytest
 
 from thermite.cli.rig_doctor import lines
 from thermite.errors import InfrastructureError
-from thermite.rig.doctor import Diagnosis, examine
+from thermite.rig.doctor import Diagnosis, allow_namespaces, examine
 from thermite.rig.start import spawner
 from thermite.schema.stage import LevelName
 
@@ -42,6 +42,24 @@ def test_what_was_tried_is_told_and_every_gap_has_its_remedy(found: Diagnosis) -
     assert any(f"{read}: run-0: read kit" in line for line in lines(found)) == (read != "blocked")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        pytest.param("kernel/apparmor_restrict_unprivileged_userns", "1", "userns=0", id="ubuntu"),
+        pytest.param("kernel/unprivileged_userns_clone", "0", "userns_clone=1", id="debian"),
+        pytest.param("user/max_user_namespaces", "0", "namespaces=15000", id="none allowed"),
+        pytest.param("user/max_user_namespaces", "96365", "in a container", id="allowed"),
+    ],
+)
+def test_who_wants_namespaces_is_told_which_setting_forbids_them(
+    tmp_path: Path, name: str, value: str, advice: str
+) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(f"{value}\n")
+    (said,) = allow_namespaces(tmp_path)
+    assert advice in said
+
+
 def test_a_parser_gets_one_document() -> None:
     done = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
     assert (done.returncode, json.loads(done.stdout)["uid"]) == (0, os.getuid())
@@ -50,9 +68,10 @@ def test_a_parser_gets_one_document() -> None:
 def test_a_level_that_cannot_be_had_is_an_error_and_never_a_step_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("THERMITE_ISOLATION", "namespaces")
+    name = "namespaces" if os.getuid() == 0 else "users"
+    monkeypatch.setenv("THERMITE_ISOLATION", name)
     with (
-        pytest.raises(InfrastructureError, match="not one of auto, none, users"),
+        pytest.raises(InfrastructureError, match=f"isolation {name} can't be had: it"),
         spawner(tmp_path / "rig"),
     ):
         pass

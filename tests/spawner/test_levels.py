@@ -20,6 +20,8 @@ NO_USERS = ["setpriv", "--bounding-set=-sys_admin,-setuid"]
 ONE_USER = ["unshare", "--user", "--map-root-user"]
 """Root of a container that has every capability and no second user."""
 
+NOT_FOR_ROOT = {"namespaces": "a plain user's level"}
+
 
 @contextmanager
 def taken(
@@ -49,7 +51,7 @@ def programs(less: list[str]) -> list[str]:
         pytest.param(
             NO_USERS,
             "none",
-            {"users+namespaces": "CAP_SETUID", "users": "CAP_SETUID"},
+            {"users+namespaces": "CAP_SETUID", "users": "CAP_SETUID", **NOT_FOR_ROOT},
             id="no setuid",
         ),
         pytest.param(
@@ -58,6 +60,7 @@ def programs(less: list[str]) -> list[str]:
             {
                 "users+namespaces": "can't be taken here",
                 "users": "can't be taken here",
+                **NOT_FOR_ROOT,
             },
             id="no second user",
         ),

@@ -117,6 +117,11 @@ def isolation_sentence(state: State) -> str:
     probe = state.isolation
     if probe is None:
         return "isolation: not probed"
+    if probe.level == "namespaces":
+        return (
+            "isolation: namespaces – the candidate ran as the judge's own user, in namespaces"
+            " without kit, ledger and keys"
+        )
     if probe.level != "none":
         return f"isolation: {probe.level} – stages ran as users of their own"
     if any(f.startswith("landlock") for f in probe.features):

@@ -19,9 +19,8 @@ from thermite.schema.protection import is_protected
 from thermite.schema.stage import LevelName
 from thermite.schema.strict import Strict
 
-LEVELS: Final[tuple[LevelName, ...]] = ("none", "users", "users+namespaces")
+LEVELS: Final[tuple[LevelName, ...]] = ("none", "namespaces", "users", "users+namespaces")
 """The levels that a spawner of this version can apply, the weakest first: `auto` takes the last."""
-_NOT_MADE: Final[tuple[LevelName, ...]] = ("namespaces",)
 _NEEDED_PROGRAMS: Final = {"python3": "a kit's check may need it", "cc": "builds of C need it"}
 _DAEMONS: Final = ("crontab", "at", "systemd-run")
 """What a stage could ask to run something later (isolation, row 33)."""
@@ -43,10 +42,20 @@ _MAKE_USERS: Final = (
     "run as root, in a container with CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_CHOWN and"
     " CAP_DAC_READ_SEARCH or CAP_DAC_OVERRIDE (Docker's default set has them)"
 )
-_HOW: Final[Mapping[str, list[str]]] = {
-    "users": [_MAKE_USERS],
-    "users+namespaces": [f"{_MAKE_USERS}, and CAP_SYS_ADMIN"],
+_HOW: Final[Mapping[LevelName, str]] = {
+    "users": _MAKE_USERS,
+    "users+namespaces": f"{_MAKE_USERS}, and CAP_SYS_ADMIN",
 }
+_ALLOW_IN_CONTAINER: Final = (
+    "in a container: allow unshare, mount and pivot_root, and leave /proc unmasked"
+    " (Docker: --security-opt seccomp=unconfined --security-opt systempaths=unconfined)"
+)
+_FORBIDS_NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
+    "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
+    "kernel.unprivileged_userns_clone": ("0", "1"),
+    "user.max_user_namespaces": ("0", "15000"),
+}
+"""Settings of Ubuntu, of Debian and of the kernel: what forbids plain users' namespaces."""
 
 
 class LevelTried(Strict):
@@ -89,7 +98,7 @@ def examine() -> Diagnosis:
         uid=os.getuid(),
         cpus=len(os.sched_getaffinity(0)),
         takes=had[-1].level,
-        levels=[*tried, *map(_not_made, _NOT_MADE)],
+        levels=tried,
         notes=_notes(),
     )
 
@@ -99,7 +108,13 @@ def _tried(level: LevelName) -> LevelTried:
         try:
             return _told(level, _probed(Path(name), level))
         except InfrastructureError as error:
-            return _absent(level, str(error), _HOW.get(level, []))
+            return _absent(level, str(error), _to_do(level))
+
+
+def _to_do(level: LevelName) -> list[str]:
+    if level == "namespaces":
+        return [] if os.getuid() == 0 else allow_namespaces()
+    return [_HOW[level]] if level in _HOW else []
 
 
 def _probed(top: Path, level: LevelName) -> IsolationProbe:
@@ -139,8 +154,14 @@ def _absent(level: LevelName, why: str, to_do: list[str]) -> LevelTried:
     )
 
 
-def _not_made(level: LevelName) -> LevelTried:
-    return _absent(level, "this version of Thermite makes none without root", [])
+def allow_namespaces(proc_sys: Path = Path("/proc/sys")) -> list[str]:
+    """Return what a machine's owner does so that plain users may make namespaces."""
+    to_do = []
+    for name, (forbids, allows) in _FORBIDS_NAMESPACES.items():
+        path = proc_sys / name.replace(".", "/")
+        if path.is_file() and path.read_text(encoding="ascii").strip() == forbids:
+            to_do.append(f"{name} is {forbids}: as root, sysctl -w {name}={allows}")
+    return to_do or [_ALLOW_IN_CONTAINER]
 
 
 def _notes() -> list[str]:

@@ -43,9 +43,10 @@ _SECTOR: Final = 512
 
 @dataclass(frozen=True)
 class Watch:
-    """What to watch: uid None is level none, where the tree below `main` is watched.
+    """What to watch: where uid is None, the tree below `main`.
 
-    cpus: where a timed run may be; None where that does not matter.
+    cpus: where a timed run may be; None where that does not matter;
+    init: process 1 of the stage's own pid namespace, which has its orphans and is not its.
     """
 
     uid: int | None
@@ -55,6 +56,7 @@ class Watch:
     disk_mib: int | None
     keep_bytes: int
     cpus: list[int] | None = None
+    init: int | None = None
 
 
 class OverError(Exception):
@@ -173,7 +175,7 @@ class Sampler:
 def _samplers(watch: Watch, folder: int) -> list[Sampler]:
     samplers = []
     if watch.rss_mib is not None:
-        memory = Memory(watch.uid, watch.main, watch.spawner)
+        memory = Memory(watch.uid, watch.main, watch.spawner, watch.init)
         limit = watch.rss_mib * _MIB
         samplers.append(Sampler(b"m", _MEMORY_EVERY_S, lambda: memory.held_bytes() > limit, 4))
         if watch.cpus is not None:

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
-from . import linux
+from . import linux, own_root, own_view
 from .ahead import KEPT_FD, LINE_FD
 from .landlock import DEVICES, READ, Ruleset
-from .own_view import bound, enter
+from .own_view import View
 
 READY: Final = b"R"
 FAILED: Final = b"F"
@@ -35,6 +35,9 @@ _MOST_FDS: Final = 64
 _TRIES: Final = 100
 _PAUSE_S: Final = 0.002
 """ETXTBSY lasts while a fork of the copy's writer, on its way to its own exec, still holds it."""
+
+_OUTSIDE: Final = 0
+"""The number of a parent that is in no pid namespace of this process (pid_namespaces(7))."""
 
 _MIB: Final = 1 << 20
 _BOUNDLESS: Final = 1 << 62
@@ -127,11 +130,11 @@ def wait_for_order(
     parent: int,
     *,
     network: bool,
-    view_root: str | None,
+    view: View | None,
 ) -> None:
     """Prepare what can be prepared, then become the stage that an order describes.
 
-    view_root: the stage root in a view of the stage's own, None for the machine's view.
+    view: of the stage's own, None for the machine's.
     """
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
@@ -142,20 +145,32 @@ def wait_for_order(
     os.umask(0o077)
     linux.forbid_new_privileges()
     program = outfit.programs[network]
-    if view_root is not None:
+    rules.fd = KEPT_FD if rules.fd >= 0 else -1
+    if view is not None:
         try:
-            enter(view_root, network=network)
+            parent = _enter(view, line, parent, network=network)
+            if view.is_rootless:  # Landlock goes by files, and these are new
+                rules.allow_below(("/proc",), READ)
+                rules.allow_below(own_view.SHARED)
         except OSError as error:
             line.send(_failed(error))
             return
     elif program is not None:
         linux.install_filter(program)  # nothing that is still to be done is refused by it
         program = None
-    rules.fd = KEPT_FD if rules.fd >= 0 else -1
     _read_order(_DRY.to_bytes())
     raw, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, _MOST_FDS)
     if raw:
         _become(_read_order(raw), fds, rules, line, parent, program)
+
+
+def _enter(view: View, line: socket.socket, parent: int, *, network: bool) -> int:
+    """Enter a view of the stage's own; return what this process's parent is called there."""
+    if not view.is_rootless:
+        own_view.enter(view, network=network)
+        return parent
+    own_root.enter(view, line, parent, network=network)
+    return _OUTSIDE
 
 
 def _change_folder(order: Order, cwd: int) -> None:
@@ -189,7 +204,7 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
             rules.allow_in(fd, None if number < order.writable else READ)
         _limit(order)
         if order.folder:
-            bound(order.view_mib)
+            own_view.bound(order.view_mib)
         if program is not None:
             linux.install_filter(program)  # it forbids what makes a view
         if order.identity is None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,7 @@ from .vocabulary import RefusedError
 
 _LONGEST_S: Final = 5.0
 _ROUND_S: Final = 0.002
+_ROUNDS_S: Final = 1.0
 _STRAYS_S: Final = 10.0
 
 
@@ -74,7 +76,7 @@ def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
             break
         rounds += 1
         try:
-            left = yield from (_end_tree if slot.identity is None else _end_uid)(ground, slot)
+            left = yield from _way(slot)(ground, slot)
         except RefusedError as refusal:
             slot.quarantined = str(refusal)
             raise
@@ -94,6 +96,34 @@ def _is_nobody_left(ground: Ground, slot: Slot) -> bool:
         return False
     ground.reap()
     return not anybody(slot.uid)
+
+
+def _way(slot: Slot) -> Callable[[Ground, Slot], Step[int]]:
+    if slot.identity is not None:
+        return _end_uid
+    return _end_tree if slot.live is None or slot.live.init is None else _end_namespace
+
+
+def _end_namespace(ground: Ground, slot: Slot) -> Step[int]:
+    """Kill process 1 of a stage's pid namespace: when it has ended, all in there have.
+
+    The kernel waits for the main process to be buried, which is a child of this one.
+    """
+    live, deadline = slot.live, time.monotonic() + _ROUNDS_S
+    if live is None or live.init is None:
+        return 0
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(live.init.pidfd, signal.SIGKILL)
+    while live.ended is None and time.monotonic() < deadline:
+        yield Until((live.pidfd,), deadline)
+        reap_main(ground, live)
+    yield Until((live.init.pidfd,), deadline)
+    if os.waitpid(live.init.pid, os.WNOHANG) == (0, 0):
+        return len(tree_of(ground, slot)) or 1
+    ground.children.discard(live.init.pid)
+    live.init.close()
+    live.init = None
+    return 0
 
 
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
@@ -121,8 +151,15 @@ def _is_reaped(slot: Slot) -> bool:
 
 
 def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
-    """Return what is live of a stage at level none: its tree, and every orphan."""
+    """Return what is live of a stage without a user of its own: its tree, and orphans.
+
+    Those of its pid namespace are its own; elsewhere nobody can tell whose they are: all.
+    """
     table = scan.all_seen()
+    live = slot.live
+    if live is not None and live.init is not None:
+        within = scan.below(live.main, table) | scan.below(live.init.pid, table)
+        return [table[pid] for pid in within - {live.init.pid}]
     roots = {
         one.pid
         for one in table.values()
@@ -139,6 +176,7 @@ def end_strays(ground: Ground) -> None:
     uids = {slot.uid for slot, _ in ground.lives()}
     if os.getuid() in uids:
         return  # level none: an orphan may belong to the stage that runs now
+    ground.settle_ahead()
     children = scan.own_children()
     if children is not None and children <= ground.children:
         return

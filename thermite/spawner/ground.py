@@ -10,12 +10,13 @@ from functools import partial
 from typing import Final
 
 from . import linux, scan
-from .ahead import Ahead, fork_ahead
+from .ahead import Ahead, Init, fork_ahead, started
 from .child import Identity, Outfit, wait_for_order
 from .deadly import wait_to_kill
 from .fork import Fork, Garb
 from .landlock import SYSTEM, spared
 from .loop import Gate, Loop, Step, Task, Until
+from .own_view import View
 from .seccomp import program
 from .settings import Settings
 from .shared import SharedFolders
@@ -35,6 +36,7 @@ _QUIET_S: Final = 0.003
 class Live:
     """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze.
 
+    init: process 1 of the stage's own pid namespace, until it has been reaped;
     ended: wait status and rusage of the main process, once it has been reaped; cpus: what it
     had given itself at its end.
     """
@@ -44,6 +46,7 @@ class Live:
     task: Task
     deadline: float | None = None
     to_kill: bool = False
+    init: Init | None = None
     is_frozen: bool = False
     frozen_s: float = 0.0
     ended: tuple[int, resource.struct_rusage] | None = None
@@ -88,7 +91,8 @@ class Level:
     """What this spawner applies, found out at its start.
 
     sees_absence: the kernel says in one call whether a slot's user has any process, and no
-    process of a stage can change its ids; own_view: stages have namespaces of their own;
+    process of a stage can change its ids; own_view: stages have namespaces of their own,
+    own_pids: one of process ids too;
     passed_over: better levels that were asked for with `auto`, and why each can't be had.
     """
 
@@ -105,6 +109,7 @@ class Level:
     is_realtime: bool = False
     sees_absence: bool = False
     own_view: bool = False
+    own_pids: bool = False
     passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -134,7 +139,7 @@ class Ground:
         self.outfit = Outfit(
             programs=_filters(level),
             landlock=level.landlock,
-            confine_files=level.name == "none" and level.landlock > 0,
+            confine_files=level.name in {"none", "namespaces"} and level.landlock > 0,
             system_paths=_system_paths(settings),
         )
         self._stage_ahead: Ahead | None = None
@@ -172,9 +177,24 @@ class Ground:
     def take_stage_process(self, *, network: bool) -> Ahead:
         """Return a process that waits for a stage's order: the one made ahead, or a new one."""
         if network:
-            return self._fork_stage(network=True)
+            return self._settled(self._fork_stage(network=True))
         one, self._stage_ahead = self._stage_ahead, None
-        return one or self._fork_stage(network=False)
+        return self._settled(one or self._fork_stage(network=False))
+
+    def settle_ahead(self) -> None:
+        """Get to know the processes of the stage made ahead, where a helper starts them."""
+        if self._stage_ahead is not None:
+            self._stage_ahead = self._settled(self._stage_ahead)
+
+    def _settled(self, one: Ahead) -> Ahead:
+        if not one.is_helper:
+            return one
+        found = started(one)
+        self.children.discard(one.pid)
+        self.children.add(found.pid)
+        if found.init is not None:
+            self.children.add(found.init.pid)
+        return found
 
     def take_killer(self) -> Ahead:
         """Return a killer that waits for its order."""
@@ -206,9 +226,9 @@ class Ground:
 
     def _fork_stage(self, *, network: bool) -> Ahead:
         rules = self.outfit.ruleset(network=network)
-        view_root = self.stage_root if self.level.own_view else None
-        duty = partial(wait_for_order, self.outfit, rules, network=network, view_root=view_root)
-        one = fork_ahead(duty, rules.fd)
+        view = self._view() if self.level.own_view else None
+        duty = partial(wait_for_order, self.outfit, rules, network=network, view=view)
+        one = fork_ahead(duty, rules.fd, is_helper=self.level.own_pids)
         # At once and from here: it would else wait until this process sleeps.
         elsewhere = self.all_cpus - {linux.current_cpu()}
         if elsewhere:
@@ -216,6 +236,10 @@ class Ground:
         rules.close()
         self.children.add(one.pid)
         return one
+
+    def _view(self) -> View:
+        hidden = (self.settings.state, *self.settings.private)
+        return View(self.stage_root, is_rootless=self.level.name == "namespaces", hidden=hidden)
 
     def _fork_killer(self) -> Ahead:
         one = fork_ahead(partial(wait_to_kill, self.level.reaper or 0))

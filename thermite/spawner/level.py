@@ -22,8 +22,11 @@ _NEEDED: Final = {
 }
 
 
-BEST_FIRST: Final = ("users+namespaces", "users", "none")
+BEST_FIRST: Final = ("users+namespaces", "users", "namespaces", "none")
 """What `auto` tries, in this order."""
+
+
+_FOR_OTHERS: Final = "it is a plain user's level: root takes users or users+namespaces"
 
 
 def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict[str, Slot]] | str:
@@ -37,6 +40,8 @@ def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict
     """
     if name == "none":
         return _none(settings)
+    if name == "namespaces":
+        return _namespaces(settings) if os.getuid() else _FOR_OTHERS
     problem = _no_users()
     problem = problem or _no_second_user(settings.uid_range)
     if problem is None and name == "users+namespaces":
@@ -63,7 +68,7 @@ def _add_namespaces(level: Level) -> None:
 def _no_users() -> str | None:
     """Return why stages can't have users of their own, None when they can."""
     if os.getuid() != 0:
-        return "it needs root: run as root, or set THERMITE_ISOLATION=auto"
+        return "it needs root"
     effective, _ = linux.capabilities()
     missing = [name for name, bit in _NEEDED.items() if not effective >> bit & 1]
     if not _watch_capability():
@@ -124,6 +129,16 @@ def _none(settings: Settings) -> tuple[Level, dict[str, Slot]]:
         level.gaps.append("signals")
     if not level.landlock:
         level.gaps += ["files", "leftovers"]
+    return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
+
+
+def _namespaces(settings: Settings) -> tuple[Level, dict[str, Slot]]:
+    """Level namespaces: every slot is this user, in a machine of its own; no other user exists."""
+    level = _confinement(settings)
+    level.name, level.own_view, level.own_pids = "namespaces", True, True
+    level.features += ["userns", "pidns", "mntns", "ipcns", "netns", "tmpfs"]
+    level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
+    level.gaps = ["clock_lock"]
     return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
 
 

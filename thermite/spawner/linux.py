@@ -8,6 +8,7 @@ landlock calls, pidfd and close_range have one number on every architecture.
 import ctypes
 import os
 import platform
+import signal
 import struct
 import time
 from typing import Final
@@ -41,9 +42,21 @@ _SECCOMP_FILTER_FLAG_SPEC_ALLOW: Final = 4
 
 NEW_MOUNTS: Final = 0x00020000
 NEW_IPC: Final = 0x08000000
+NEW_USER: Final = 0x10000000
+NEW_PIDS: Final = 0x20000000
 NEW_NETWORK: Final = 0x40000000
+_CLONE_PARENT: Final = 0x00008000
+_CLONE: Final = {"x86_64": 56, "aarch64": 220}
+_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+_UMOUNT: Final = {"x86_64": 166, "aarch64": 39}
+_MNT_DETACH: Final = 2
+_MOUNT_SETATTR: Final = 442
+_AT_FDCWD: Final = -100
+_AT_RECURSIVE: Final = 0x8000
+_ATTR_RDONLY_NOSUID: Final = 0b11
 MS_NOSUID: Final = 2
 MS_NODEV: Final = 4
+MS_NOEXEC: Final = 8
 MS_REMOUNT: Final = 32
 MS_BIND: Final = 4096
 MS_REC: Final = 16384
@@ -71,6 +84,47 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, options
     if _LIBC.mount(*words, ctypes.c_ulong(flags), options.encode() or None) < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), target)
+
+
+def close_to_writing(top: str) -> None:
+    """Make a mount and all below it read-only, and no setuid bit there count.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    change = ctypes.create_string_buffer(struct.pack("=4Q", _ATTR_RDONLY_NOSUID, 0, 0, 0), 32)
+    call(
+        _MOUNT_SETATTR,
+        ctypes.c_int(_AT_FDCWD),
+        os.fsencode(top),
+        ctypes.c_uint(_AT_RECURSIVE),
+        change,
+        ctypes.c_size_t(32),
+    )
+
+
+def make_root_of_here() -> None:
+    """Make the working folder, a mount of its own, the root, and leave the old one.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    call(_PIVOT_ROOT[MACHINE], b".", b".")
+    call(_UMOUNT[MACHINE], b".", ctypes.c_int(_MNT_DETACH))  # the old root, on top of the new
+    os.chdir("/")
+
+
+def fork_beside() -> int:
+    """Fork a child of this process's parent; return its pid, 0 in the child.
+
+    For a single-threaded process: Python's own bookkeeping of forks is passed by.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    zero = ctypes.c_ulong(0)
+    flags = ctypes.c_ulong(_CLONE_PARENT | signal.SIGCHLD)
+    return call(_CLONE[MACHINE], flags, zero, zero, zero, zero)
 
 
 def call(number: int, *args: object) -> int:
@@ -108,12 +162,12 @@ def forbid_new_privileges() -> None:
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def die_with_parent(signal: int, parent: int) -> None:
-    """Ask for `signal` at the parent's death; leave at once if it is dead already.
+def die_with_parent(number: int, parent: int) -> None:
+    """Ask for a signal at the parent's death; leave at once if it is dead already.
 
     A change of uid clears the request, so this comes after it.
     """
-    _prctl(PR_SET_PDEATHSIG, signal)
+    _prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(125)
 

@@ -34,9 +34,9 @@ def shared_bytes(uid: int) -> int:
 class Memory:
     """The summed resident memory of a stage's processes, by kept statm descriptors."""
 
-    def __init__(self, uid: int | None, main: int, spawner: int) -> None:
-        """Sample a uid's processes; at level none, uid None, the tree below `main`."""
-        self._uid, self._main, self._spawner = uid, main, spawner
+    def __init__(self, uid: int | None, main: int, spawner: int, init: int | None = None) -> None:
+        """Sample a uid's processes; where uid is None, the trees below `main` and `init`."""
+        self._uid, self._main, self._spawner, self._init = uid, main, spawner, init
         self._statm: dict[int, int] = {}
         self._once_below: set[int] = set()
 
@@ -74,6 +74,8 @@ class Memory:
     def _of_tree(self) -> set[int]:
         """Return the tree below main, what was once seen in it, and its session's orphans."""
         table = scan.all_seen()
+        if self._init is not None:
+            return (scan.below(self._main, table) | scan.below(self._init, table)) - {self._init}
         orphans = {
             one.pid
             for one in table.values()

@@ -8,6 +8,7 @@ and rows 11, 13, 24.
 """
 
 import os
+from dataclasses import dataclass
 from typing import Final
 
 from . import linux
@@ -21,12 +22,24 @@ _FOR_ALL: Final = 0o1777
 _MOUNT: Final = linux.MS_NOSUID | linux.MS_NODEV
 
 
-def enter(stage_root: str, *, network: bool) -> None:
-    """Leave the machine's view for one of this process's own.
+@dataclass(frozen=True)
+class View:
+    """What a stage sees of the machine where it has a view of its own.
+
+    stage_root: the folder that stays to be seen; is_rootless: made by a plain user, from
+    nothing; hidden: folders of which such a view shows nothing.
+    """
+
+    stage_root: str
+    is_rootless: bool = False
+    hidden: tuple[str, ...] = ()
+
+
+def enter(view: View, *, network: bool) -> None:
+    """Leave the machine's view for one of this process's own, as root.
 
     Args:
-        stage_root: the folder of the machine that stays to be seen.
-        network: keep the machine's network.
+        view: what stays to be seen; network: keep the machine's network.
 
     Raises:
         OSError: the kernel refused.
@@ -34,19 +47,25 @@ def enter(stage_root: str, *, network: bool) -> None:
     flags = linux.NEW_MOUNTS | linux.NEW_IPC | (0 if network else linux.NEW_NETWORK)
     linux.unshare(flags)
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
-    root = os.open(stage_root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered
-    covered = _covered()
-    first = covered[0]
+    path = view.stage_root
+    root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered
+    if any(path.startswith(f"{top}/") for top in share("")):
+        make_passable("", path)
+        linux.mount(f"/proc/self/fd/{root}", path, None, linux.MS_BIND)
+    os.close(root)
+
+
+def share(root: str) -> list[str]:
+    """Cover the shared folders below a root with one empty tmpfs; return their paths."""
+    covered = _covered(root)
+    first = f"{root}{covered[0]}"
     linux.mount("tmpfs", first, "tmpfs", _MOUNT, _room(None))
     for number, top in enumerate(reversed(covered)):  # the first, which holds all, last
         own = f"{first}/{number}"
         os.mkdir(own)
         os.chmod(own, _FOR_ALL)
-        linux.mount(own, top, None, linux.MS_BIND)
-    if any(stage_root.startswith(f"{top}/") for top in covered):
-        _make_passable(stage_root)
-        linux.mount(f"/proc/self/fd/{root}", stage_root, None, linux.MS_BIND)
-    os.close(root)
+        linux.mount(own, f"{root}{top}", None, linux.MS_BIND)
+    return covered
 
 
 def bound(mib: int | None) -> None:
@@ -55,20 +74,21 @@ def bound(mib: int | None) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    linux.mount(None, _covered()[0], None, linux.MS_REMOUNT | _MOUNT, _room(mib))
+    linux.mount(None, _covered("")[0], None, linux.MS_REMOUNT | _MOUNT, _room(mib))
 
 
 def _room(mib: int | None) -> str:
     return f"mode=0755,size={mib or _MIB_UNLESS_LIMITED}m,nr_inodes={_ENTRIES}"
 
 
-def _covered() -> list[str]:
-    return [top for top in SHARED if os.path.isdir(top) and not os.path.islink(top)]
+def _covered(root: str) -> list[str]:
+    paths = {top: f"{root}{top}" for top in SHARED}
+    return [top for top, path in paths.items() if os.path.isdir(path) and not os.path.islink(path)]
 
 
-def _make_passable(path: str) -> None:
+def make_passable(root: str, path: str) -> None:
     """Make a folder and those on the way to it, which others may pass through but not list."""
-    here = ""
+    here = root
     for part in path.strip("/").split("/"):
         here = f"{here}/{part}"
         if not os.path.isdir(here):
@@ -82,7 +102,7 @@ def can_enter(stage_root: str) -> str | None:
     pid = os.fork()
     if pid == 0:
         try:
-            enter(stage_root, network=False)
+            enter(View(stage_root), network=False)
             bound(1)
         except OSError as error:
             os.write(said, str(error).encode("utf-8", "replace")[:500] or b"it failed")

@@ -73,7 +73,9 @@ def order_of(
             argv=fields["argv"],
             env=fields["env"],
             identity=slot.identity,
-            processes=_process_limit(slot, fields["limits"]["processes"]),
+            processes=_process_limit(
+                slot, fields["limits"]["processes"], own_pids=ground.level.own_pids
+            ),
             disk_mib=fields["limits"]["disk_mib"],
             cpus=sorted(cpus),
             settle_ms=fields["settle_ms"],
@@ -130,8 +132,11 @@ def _copy_path(slot: Slot, name: str) -> str:
     return slot.copies[name]
 
 
-def _process_limit(slot: Slot, asked: int | None) -> int | None:
-    """At level none the kernel counts every thread of the person's own, so these come on top."""
+def _process_limit(slot: Slot, asked: int | None, *, own_pids: bool) -> int | None:
+    """Return the kernel's limit; without a user of its own, what is not the stage's comes on top.
+
+    That is every thread of the person's own, or in a user namespace (Linux 5.14) its init.
+    """
     if asked is None or slot.identity is not None:
         return asked
-    return asked + scan.threads_of(slot.uid)
+    return asked + (1 if own_pids else scan.threads_of(slot.uid))

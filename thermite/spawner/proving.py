@@ -27,6 +27,8 @@ _COMMON: Final = "/usr"
 """A folder that the machine's view and every other have in common."""
 _COULD: Final = {1: "read a private file of the rig", 2: "write there", 4: "signal the spawner"}
 _DONE: Final = 64
+_ENOUGH: Final = 8
+"""Processes that a canary may have where they are counted by namespace (Linux 5.14)."""
 _WRITTEN: Final = "-written"
 _TEXT: Final = """r=64
 cat "$SECRET" && r=$((r | 1))
@@ -63,7 +65,6 @@ def _secret(state: str) -> Iterator[str]:
 
 def _tried(ground: Ground, slot: Slot, secret: str) -> str | None:
     one = ground.take_stage_process(network=slot.network)
-    ground.children.discard(one.pid)
     order = _order(ground.level, slot, secret)
     with _common_folder() as (cwd, null):
         try:
@@ -72,7 +73,7 @@ def _tried(ground: Ground, slot: Slot, secret: str) -> str | None:
                 socket.send_fds(one.line, [order.to_bytes()], [null, null, cwd])
             return _followed(one)
         finally:
-            _end(one)
+            _end(ground, one)
 
 
 @contextlib.contextmanager
@@ -99,7 +100,7 @@ def _order(level: Level, slot: Slot, secret: str) -> Order:
             "SPAWNER": spawner,
         },
         identity=slot.identity,
-        processes=None,
+        processes=_ENOUGH if level.own_pids else None,
         disk_mib=1,
         cpus=sorted(os.sched_getaffinity(0)),
         settle_ms=0,
@@ -135,8 +136,11 @@ def _word(one: Ahead) -> bytes:
         return b""
 
 
-def _end(one: Ahead) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(one.pidfd, signal.SIGKILL)
-    os.waitpid(one.pid, 0)
-    one.close()
+def _end(ground: Ground, one: Ahead) -> None:
+    for each in (one, one.init):  # an init's end waits for the other's burial
+        if each is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(each.pidfd, signal.SIGKILL)
+            os.waitpid(each.pid, 0)
+            ground.children.discard(each.pid)
+            each.close()

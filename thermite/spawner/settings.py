@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-WantedLevel: TypeAlias = Literal["auto", "none", "users", "users+namespaces"]
+WantedLevel: TypeAlias = Literal["auto", "none", "namespaces", "users", "users+namespaces"]
 
 DEFAULT_STAGE_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 DEFAULT_UID_RANGE: Final = (58000, 58999)

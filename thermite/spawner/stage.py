@@ -103,7 +103,7 @@ class Course:
         try:
             with order_of(*given) as (order, fds):
                 one = self._ground.take_stage_process(network=self._slot.network)
-                live = Live(one.pid, one.pidfd, self._ground.loop.current)
+                live = Live(one.pid, one.pidfd, self._ground.loop.current, init=one.init)
                 self._slot.live = live
                 self._opened.callback(one.line.close)
                 # One that died while it waited shows as a stage that does not become ready.
@@ -122,6 +122,7 @@ class Course:
             uid=None if slot.identity is None else slot.identity.uid,
             main=live.main,
             spawner=os.getpid(),
+            init=None if live.init is None else live.init.pid,
             rss_mib=limits["rss_mib"],
             disk_mib=limits["disk_mib"],
             keep_bytes=min(limits["output_kib"] * _KIB, _MOST_KEPT),

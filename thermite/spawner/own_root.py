@@ -1,0 +1,135 @@
+"""Level namespaces: a machine of its own for a plain user's stage, made without a privilege.
+
+A user namespace gives the right to make all others, and maps the user to itself: inside it
+can no more than outside. What a stage sees is put together from what it may see: folders of
+the system, read-only, the stage root, and empty shared folders. The rig's folder, the user's
+own files and its sockets are not there; process ids, queues and network are its own.
+
+    spawner ── helper     makes namespaces and root, starts the next two, and leaves
+            ├─ init       process 1 in there; buries orphans, and its end is everybody's
+            └─ stage      process 2, and the spawner's own child, which it stamps and reaps
+
+Once init's end has been waited for, the kernel has ended all in there. Init leaves with the
+spawner. Source: isolation, finding 4 and 4.2; pid_namespaces(7), user_namespaces(7).
+"""
+
+import os
+import select
+import signal
+import socket
+from typing import Final, NoReturn
+
+from . import linux
+from .ahead import BESIDE, STARTED
+from .landlock import SYSTEM
+from .own_view import SHARED, View, make_passable, share
+
+_PROC: Final = "/proc"
+_TOP: Final = "/tmp"  # noqa: S108 - covered by the new root until it is everything
+_ROOT: Final = "mode=0755,size=1m,nr_inodes=4096"
+_HIDDEN: Final = "mode=0711,size=64k,nr_inodes=64"
+_PLAIN: Final = linux.MS_NOSUID | linux.MS_NODEV
+
+
+def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> None:
+    """Return as process 2 of a machine of its own; the caller's process tells of it and leaves.
+
+    Args:
+        line: the spawner's, on which the numbers of init and stage are said.
+        network: keep the machine's network.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    watched = os.pidfd_open(spawner)
+    uid, gid = os.getuid(), os.getgid()
+    flags = linux.NEW_USER | linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
+    linux.close_to_tracers(closed=False)  # a process that is closed can't write its own maps
+    linux.unshare(flags | (0 if network else linux.NEW_NETWORK))
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{uid} {uid} 1"),
+        ("gid_map", f"{gid} {gid} 1"),
+    ):
+        _write(f"{_PROC}/self/{name}", text)
+    linux.close_to_tracers()
+    _build(view)
+    init = os.fork()
+    if init == 0:
+        _stay(watched)
+    os.close(watched)
+    told, helper = os.pipe2(os.O_CLOEXEC)
+    stage = linux.fork_beside()
+    if stage:
+        line.send(STARTED.pack(BESIDE, init, stage))
+        os._exit(0)
+    os.close(helper)
+    os.read(told, 1)  # until the helper is gone: nothing is said before it has told
+    os.close(told)
+    linux.mount("proc", _PROC, "proc", _PLAIN | linux.MS_NOEXEC)
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def _stay(spawner: int) -> NoReturn:
+    """Be process 1 until the spawner is gone: who ends here is buried by the kernel."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        kept = os.dup2(spawner, 0)
+        linux.close_from(kept + 1)
+        linux.keep_capabilities(0)
+        select.select([kept], [], [])
+    finally:
+        os._exit(0)
+
+
+def _build(view: View) -> None:
+    """Make a root of what a stage may see, and leave the old one."""
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    stages = os.open(view.stage_root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    linux.mount("tmpfs", _TOP, "tmpfs", _PLAIN, _ROOT)
+    for path in SYSTEM:  # /proc too: only where one is in sight may another be mounted
+        _show(path)
+    for path in SHARED:
+        os.makedirs(f"{_TOP}{path}", exist_ok=True)
+    for path in view.hidden:
+        if os.path.isdir(f"{_TOP}{path}"):
+            linux.mount("tmpfs", f"{_TOP}{path}", "tmpfs", _PLAIN, _HIDDEN)
+    around = [path for path in SHARED if view.stage_root.startswith(f"{path}/")]
+    if not around:
+        make_passable(_TOP, view.stage_root)
+    linux.close_to_writing(_TOP)
+    share(_TOP)
+    for path in around:
+        _lead(path, view.stage_root)
+    linux.mount(f"/proc/self/fd/{stages}", f"{_TOP}{view.stage_root}", None, linux.MS_BIND)
+    os.close(stages)
+    os.chdir(_TOP)
+    linux.make_root_of_here()
+
+
+def _lead(shared: str, stage_root: str) -> None:
+    """Make the way to a stage root through a shared folder; nobody writes on the way."""
+    first = f"{shared}/{stage_root.removeprefix(f'{shared}/').partition('/')[0]}"
+    os.mkdir(f"{_TOP}{first}")
+    if first != stage_root:
+        linux.mount("tmpfs", f"{_TOP}{first}", "tmpfs", _PLAIN, _HIDDEN)
+        make_passable(_TOP, stage_root)
+        linux.close_to_writing(f"{_TOP}{first}")
+
+
+def _show(path: str) -> None:
+    """Let one of the system's paths be seen, with what is mounted below it."""
+    shown = f"{_TOP}{path}"
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), shown)
+    elif os.path.isdir(path):
+        os.makedirs(shown)
+        linux.mount(path, shown, None, linux.MS_BIND | linux.MS_REC)
