@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-OTHER_SLOT = 58990
+OTHER_SLOT = 57_990
+"""In no range that a rig or a test leases from: whoever leased it would have to kill it."""
 ORDINARY = 1001
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
