@@ -65,8 +65,8 @@ class SpawnerConfig:
             "private": [str(path.resolve()) for path in self.private],
             "isolation": self.isolation or os.environ.get("THERMITE_ISOLATION") or "auto",
             "fallback_root": None if self.fallback_root is None else str(self.fallback_root),
-            "uid_range": self.uid_range or _numbers("THERMITE_UID_RANGE", "-"),
-            "run_cpus": self.run_cpus or _numbers("THERMITE_RUN_CPUS", ","),
+            "uid_range": self.uid_range or numbers_of("THERMITE_UID_RANGE", "-"),
+            "run_cpus": self.run_cpus or numbers_of("THERMITE_RUN_CPUS", ","),
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "stage_path": self.stage_path,
             "realtime_runs": self.realtime_runs,
@@ -75,7 +75,12 @@ class SpawnerConfig:
         return {k: v for k, v in told.items() if v is not None or k not in optional}
 
 
-def _numbers(variable: str, between: str) -> list[int] | None:
+def numbers_of(variable: str, between: str) -> list[int] | None:
+    """Return the whole numbers in an environment variable, None when it is not set.
+
+    Raises:
+        InfrastructureError: it has something else in it.
+    """
     text = os.environ.get(variable, "")
     if not text:
         return None

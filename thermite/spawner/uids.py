@@ -2,7 +2,8 @@
 
 A file's name is the uid, its content the rig's folder and the slot. Who holds the lock owns
 the uid; a file with a free lock that names this very folder is what this rig's dead spawner
-left, and its uid is emptied and used again in the same slot. Source: isolation, 4.1.
+left, and its uid is emptied and used again in the same slot. Accounts that `rig init` made come
+before numbers that nobody has. Source: isolation, 4.1.
 """
 
 import fcntl
@@ -17,6 +18,8 @@ from . import scan
 from .settings import BadSettingsError
 
 _MOST_CONTENT: Final = 8192
+_MADE: Final = ("thermite rig", "/nonexistent", "/usr/sbin/nologin")
+"""Comment, home and shell of the accounts that `rig init` makes."""
 
 
 @dataclass
@@ -41,6 +44,10 @@ class Leases:
         wanted = list(slots)
         self._take_back(wanted)
         used = scan.all_uids()
+        for slot in wanted:
+            uid = _account_of(slot)
+            if slot not in self.held and uid is not None and uid not in used:
+                self._lock(uid, slot)
         numbers = range(self.low, self.high + 1)
         # A uid that nobody had before owns no file anywhere: such ones first.
         for known in (False, True):
@@ -138,6 +145,22 @@ def _make_private(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != 0 or found.st_mode & 0o077:
         raise BadSettingsError(f"{folder} must be a folder of root's with mode 0700")
+
+
+def _account_of(slot: str) -> int | None:
+    """Return the uid of the account that `rig init` made for a slot, if it did.
+
+    Home and shell are no less a mark than the comment: nobody can give these to himself.
+    """
+    noun, _, number = slot.rpartition("-")
+    name = noun if number == "0" and noun != "worker" else slot
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        return None
+    mark = (found.pw_gecos, found.pw_dir, found.pw_shell)
+    is_made = mark == _MADE and found.pw_uid == found.pw_gid
+    return found.pw_uid if is_made and found.pw_uid else None
 
 
 def _is_account(uid: int) -> bool:
