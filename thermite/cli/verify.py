@@ -4,17 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+import msgspec
 
 from thermite.audit.promotion import Carried, verify
 from thermite.cli.arguments import PATH, PLACE
 from thermite.cli.exits import CommandEnds, Exit
-from thermite.cli.output import Output, with_output
+from thermite.cli.output import Output, visible, with_output
 from thermite.command.public_key import PublicKey
 from thermite.errors import UsageError
 from thermite.kit.git import GitError, git
 from thermite.kit.patch import tree_after
 from thermite.report import promotion as report
 from thermite.schema.promotion import MOST_FILE_BYTES
+from thermite.schema.repro import Repro
 
 _MOST_KEY_BYTES = 4096
 """A public line takes some 100."""
@@ -28,12 +30,24 @@ _MOST_KEY_BYTES = 4096
     type=PATH,
     help="A repository that must have the trees that were judged, and bear out the patch.",
 )
+@click.option("--repro", is_flag=True, help="Judge both commits here, too; changes no result.")
+@click.option("--kit", "kit_folder", type=PATH, help="With --repro: the kit that judges here.")
 @with_output
-def command(output: Output, file: Path, *, rig_key: str | None, project: Path | None) -> None:
+def command(
+    output: Output,
+    file: Path,
+    *,
+    rig_key: str | None,
+    project: Path | None,
+    repro: bool,
+    kit_folder: Path | None,
+) -> None:
     """Check a promotion file: its signature, its proof, the coin, and the evidence.
 
     Ends with 0 when the promotion holds, 8 when it does not, 1 when the file is none.
     """
+    if repro != (kit_folder is not None) or (repro and project is None):
+        raise UsageError("--repro takes the commits and the kit: give --project and --kit with it")
     if not file.is_file():
         raise CommandEnds(Exit.NOT_FOUND, f"there is no file {file}")
     with file.open("rb") as opened:
@@ -44,12 +58,31 @@ def command(output: Output, file: Path, *, rig_key: str | None, project: Path | 
     patch = None if found.patch is None else proof
     parts = report.parts(command=found.command, patch=patch)
     told = report.document(found) | {"holds": problem is None, "problem": problem}
+    here = _repro(output, found, problem, project, kit_folder)
+    if here is not None:
+        told |= {"repro": msgspec.to_builtins(here)}
     output.document(told | {"parts": parts})
     for line in report.lines(found.summary):
         output.result(line)
+    for line in [] if here is None else report.repro_lines(found.summary, here):
+        output.result(visible(line))
     _tell(output, found, parts, problem)
     if problem is not None:
         raise CommandEnds(Exit.AUDIT_FINDING)
+
+
+def _repro(
+    output: Output, found: Carried, problem: str | None, project: Path | None, kit: Path | None
+) -> Repro | None:
+    """Return what this machine says of the two commits, when it was asked."""
+    if project is None or kit is None:
+        return None
+    if problem is not None:
+        return Repro(problem="the check of the file failed, and that comes first")
+    from thermite.harness.judge_again import judge_again  # noqa: PLC0415 - a check needs no harness
+
+    output.progress(f"judging {found.summary.candidate.commit[:12]} here")
+    return judge_again(found.summary, project, kit)
 
 
 def _tell(
