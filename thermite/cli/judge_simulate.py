@@ -17,7 +17,6 @@ import click
 
 from thermite.cli.arguments import FRACTION, PLACE, Whole
 from thermite.cli.exits import CommandEnds, Exit
-from thermite.cli.numbers import FRACTION
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError, UsageError
 from thermite.judge.simulate.campaign import Climbed

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from thermite.cli.arguments import FRACTION, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
-from thermite.cli.numbers import FRACTION
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.rig_serve import SETTINGS
 from thermite.errors import NotFoundError, UsageError
@@ -32,23 +32,27 @@ from thermite.shipped import shipped
 @click.option(
     "--state",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FilePath(file_okay=False),
     help="The rig's folder, while nobody serves it; none: this machine, and nothing is kept.",
 )
 @click.option(
     "--kit",
     "kit_folder",
     metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=FilePath(exists=True, file_okay=False),
     help="The kit whose candidates/base runs; demo-cpu, a matrix product, by default.",
 )
-@click.option("--cells", multiple=True, metavar="NAME[,NAME]…", help="Cells; all by default.")
-@click.option("--metric", metavar="NAME", help="What is measured; the kit's only metric.")
+@click.option(
+    "--cells", type=Names(), multiple=True, metavar="NAME[,NAME]…", help="Cells; all by default."
+)
+@click.option(
+    "--metric", type=TEXT, metavar="NAME", help="What is measured; the kit's only metric."
+)
 @click.option("--min-effect", type=FRACTION, metavar="FRACTION", help="The least gain that counts.")
 @click.option(
     "--record",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     help="A new file for the runs: noise for thermite judge simulate.",
 )
 @with_output
@@ -57,7 +61,7 @@ def command(
     *,
     state: Path | None,
     kit_folder: Path | None,
-    cells: tuple[str, ...],
+    cells: tuple[tuple[str, ...], ...],
     metric: str | None,
     min_effect: float | None,
     record: Path | None,
@@ -71,7 +75,7 @@ def command(
         raise UsageError(f"{record} is there already: name a new file")
     folder = kit_folder or shipped("kits/demo-cpu")
     program, kit = program_of(folder), load_kit(folder)
-    wanted = [name for text in cells for name in text.split(",") if name]
+    wanted = [name for names in cells for name in names]
     question, recorder = Question(wanted, metric, None, min_effect), Recorder()
     with (
         _state(state) as (where, settings),
