@@ -168,3 +168,23 @@ def test_a_huge_or_linked_file_is_not_read(kit: Path) -> None:
     (kit / "check.py").unlink()
     (kit / "check.py").symlink_to("/etc/passwd")
     assert found(kit) == []
+
+
+@pytest.mark.parametrize("place", ["bench", "bench/below"])
+def test_a_copied_folder_behind_a_link_is_not_searched(
+    kit: Path, place: str, tmp_path: Path
+) -> None:
+    manifest = json.loads((kit / "kit.json").read_text())
+    manifest["build"]["copy"] = [place]
+    (kit / "kit.json").write_text(json.dumps(manifest))
+    with (kit / "check.py").open("a") as check:
+        check.write('KEPT = "answers.bin"\n')
+    for top in (kit / "bench", tmp_path / "outside"):
+        (top / "below").mkdir(parents=True)
+        (top / "below/answers.bin").write_text("1")
+    assert [one.partition(" is read")[0] for one in found(kit)] == [
+        "build.copy: bench/below/answers.bin"
+    ]
+    shutil.rmtree(kit / "bench")
+    (kit / "bench").symlink_to(tmp_path / "outside")
+    assert found(kit) == []

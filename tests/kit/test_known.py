@@ -153,3 +153,32 @@ def test_more_candidates_than_anybody_tries_are_refused_at_once(kit: Path) -> No
     for number in range(1001):
         (kit / "candidates" / f"c{number}").mkdir()
     assert problems(kit) == ["candidates holds more than 1000: keep fewer"]
+
+
+@pytest.mark.parametrize(
+    ("linked", "said"),
+    [
+        pytest.param("candidates", "candidates is a link", id="all of them"),
+        pytest.param("candidates/base", "candidates/base is a link", id="base"),
+        pytest.param("candidates/digits", "candidates/digits/expect.toml: is a link", id="one"),
+        pytest.param(
+            "candidates/digits/expect.toml", "candidates/digits/expect.toml: is a link", id="a file"
+        ),
+        pytest.param("candidates/contract.toml", "candidates/contract.toml is a link", id="rule"),
+    ],
+)
+@pytest.mark.parametrize("to", ["outside", "nowhere"])
+def test_no_link_is_followed(kit: Path, linked: str, said: str, to: str, tmp_path: Path) -> None:
+    place = kit / linked
+    if to == "outside":
+        place.rename(tmp_path / "outside")
+    elif place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+    place.symlink_to(tmp_path / to)
+    if (linked, to) == ("candidates/digits", "nowhere"):
+        assert problems(kit) == []  # no folder, so no candidate
+        return
+    (one,) = problems(kit)
+    assert one.startswith(said)

@@ -6,9 +6,11 @@ These are doubts and no proofs: words in a source that usually mean a hole. Sour
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from thermite.kit.folder import is_linked
 from thermite.kit.known import CANDIDATES, read_known
 from thermite.kit.manifest import MANIFEST
 from thermite.kit.placeholder import leaves_its_folder, placeholders
@@ -60,7 +62,7 @@ def check_files(kit: Kit, folder: Path) -> dict[str, str]:
         if one.name == "kit" and one.below and not leaves_its_folder(one.below)
     ]
     named += [word for word in kit.check.command if (folder / word).is_file() and "/" not in word]
-    return {path: _text(folder / path) for path in dict.fromkeys(named)}
+    return {path: _text(folder, path) for path in dict.fromkeys(named)}
 
 
 def _check_doubts(kit: Kit, folder: Path) -> Iterator[str]:
@@ -100,9 +102,7 @@ def _build_doubts(kit: Kit, folder: Path) -> Iterator[str]:
     if kit.target != "cpu":
         return
     texts = {"build.command": " ".join(kit.build.command)}
-    texts |= {
-        file: _text(folder / file) for path in kit.build.copy for file in _files(folder, path)
-    }
+    texts |= {file: _text(folder, file) for path in kit.build.copy for file in _files(folder, path)}
     for place, text in texts.items():
         code = "\n".join(line.partition("#")[0] for line in text.splitlines())
         is_script = place == "build.command" or not re.search(r"\.(?:c|h|cc|cpp|hpp|py)$", place)
@@ -152,15 +152,19 @@ def _candidate_doubts(kit: Kit, folder: Path) -> Iterator[str]:
 def _files(folder: Path, path: str) -> Iterator[str]:
     """Yield the plain files at or below a kit path, up to a limit."""
     top = folder / path
-    found = [top] if top.is_file() else sorted(top.rglob("*")) if top.is_dir() else []
-    for file in found[:MOST_SOURCES]:
+    if is_linked(folder, path):
+        return
+    below = islice(top.rglob("*"), MOST_SOURCES)
+    found = [top] if top.is_file() else sorted(below) if top.is_dir() else []
+    for file in found:
         if file.is_file() and not file.is_symlink():
             yield file.relative_to(folder).as_posix()
 
 
-def _text(path: Path) -> str:
-    """Return the start of a file as text; nothing when it is no plain file."""
-    if not path.is_file() or path.is_symlink():
+def _text(folder: Path, name: str) -> str:
+    """Return the start of a file as text; nothing when it is no plain file of the kit's."""
+    path = folder / name
+    if not path.is_file() or is_linked(folder, name):
         return ""
     with path.open("rb") as file:
         return file.read(MOST_SOURCE).decode("utf-8", "replace")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from thermite.errors import KitError
+from thermite.kit.folder import is_linked
 from thermite.kit.manifest import manifest_bytes, read_manifest
 from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
 from thermite.kit.program import program_warnings
@@ -84,7 +85,7 @@ def _kind(folder: Path, path: str) -> str:
         mode = (folder / path).lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
-    if any((folder / parent).is_symlink() for parent in Path(path).parents):
+    if is_linked(folder, str(Path(path).parent)):
         return "other"
     return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 

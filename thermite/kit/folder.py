@@ -26,6 +26,12 @@ _WHO: Final = "thermite <thermite@localhost> 0 +0000"
 _MESSAGE: Final = "A folder as it stands\n"
 
 
+def is_linked(folder: Path, path: str) -> bool:
+    """Return whether a path in a folder is a link, or lies behind one; the folder may be one."""
+    parts = Path(path)
+    return any((folder / one).is_symlink() for one in (parts, *parts.parents) if one.parts)
+
+
 def commit_of_folder(store: Path, folder: Path) -> CommitId:
     """Commit a folder as it stands into a bare repository, made if need be; return the id.
 

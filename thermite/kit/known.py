@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from thermite.kit.fit import fit_problems
+from thermite.kit.folder import is_linked
 from thermite.schema.contract import Budget, Contract, Project
 from thermite.schema.contract_rules import bound_problems
 from thermite.schema.document import Document
@@ -29,6 +30,7 @@ MOST_BYTES: Final = 64 << 10
 MOST_CANDIDATES: Final = 1000
 """Known candidates of one kit: to try them all takes hours by then (our figure)."""
 
+_LINK: Final = "is a link, or lies behind one: a kit holds its candidates itself"
 _T = TypeVar("_T")
 
 
@@ -47,6 +49,9 @@ class Known(NamedTuple):
 
 def read_known(kit: Kit, folder: Path) -> Known:
     """Return what a kit's `candidates/` says, with all that is wrong with it at once."""
+    linked = [place for place in (CANDIDATES, f"{CANDIDATES}/{BASE}") if is_linked(folder, place)]
+    if linked:
+        return Known([], {}, None, [f"{linked[0]} {_LINK}"])
     names = known_names(folder)
     if len(names) > MOST_CANDIDATES:
         return Known([], {}, None, [f"{CANDIDATES} holds more than {MOST_CANDIDATES}: keep fewer"])
@@ -57,7 +62,7 @@ def read_known(kit: Kit, folder: Path) -> Known:
     others = set(names)
     for name in names:
         place = f"{CANDIDATES}/{name}/expect.toml"
-        read = _expected(folder / place, others - {name})
+        read = _expected(folder, place, others - {name})
         if isinstance(read, Expectation):
             expectations[name] = read
         else:
@@ -132,7 +137,10 @@ def case_here(expectation: Expectation, applied: set[str]) -> Expectation | Inst
     return next((case for case in cases if set(case.needs) <= applied), None)
 
 
-def _expected(path: Path, names: set[str]) -> Expectation | list[Problem]:
+def _expected(folder: Path, place: str, names: set[str]) -> Expectation | list[Problem]:
+    path = folder / place
+    if is_linked(folder, place):
+        return [Problem(place="", text=_LINK)]
     if not path.is_file():
         return [Problem(place="", text="missing: say what is expected of the candidate")]
     return read_expectation(_start(path), names)
@@ -155,6 +163,8 @@ def _judged_on(kit: Kit, folder: Path) -> tuple[KnownContract | None, list[str]]
     """Return contract.toml, and its problems with those of the part that can be read."""
     place = f"{CANDIDATES}/{CONTRACT}"
     path = folder / place
+    if is_linked(folder, place):
+        return None, [f"{place} {_LINK}"]
     raw = _start(path) if path.is_file() else b""
     read = read_known_contract(raw)
     whole = isinstance(read, KnownContract)
