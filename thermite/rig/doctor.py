@@ -35,6 +35,7 @@ GAPS: Final[Mapping[str, str]] = {
     "pidns": "this version makes no pid namespaces: a stage sees others' process ids",
     "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
     "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
+    "unmapped_memory": "no remedy in this version; the kernel ends a stage first",
     "unix_sockets": "a stage reaches your own sockets that have a path: run as root",
 }
 """Every gap that a record can name, and what to do about it."""

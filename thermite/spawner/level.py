@@ -104,7 +104,8 @@ def _watch_capability() -> int:
 def _confinement(settings: Settings) -> Level:
     """Return what every level has: no_new_privs, seccomp and Landlock where they exist."""
     version = landlock.abi()
-    features, gaps = ["nnp"], []
+    # Whose a memfd is says only /proc/PID/fd, and looking there takes CAP_SYS_PTRACE.
+    features, gaps = ["nnp"], ["unmapped_memory"]
     if linux.MACHINE in NUMBERS:
         features.append("seccomp")
     if version:
