@@ -193,11 +193,22 @@ def test_a_person_reads_what_a_parser_reads(desk: Desk) -> None:
     said = desk.run(
         "assign", "project/contract.json", "--kit", "kit", "--rig", "bench", "--dry-run"
     )
-    assert "this rig sees ≥ 1.5 % (grade quiet)" in said.stdout
+    assert "this rig, graded quiet, sees ≥ 1.5 %" in said.stdout
     assert "nothing was sent" in said.stdout
     listed = desk.run("rig")
     assert listed.stdout.startswith("bench  ")
     assert "command.key  SHA256:" in desk.run("key").stdout
+
+
+def test_an_estimate_needs_no_key_and_takes_the_only_rig(desk: Desk) -> None:
+    told = desk.told("estimate", "project/contract.json", "--kit", "kit")
+    asked = desk.told(
+        "assign", "project/contract.json", "--kit", "kit", "--rig", "bench", "--dry-run"
+    )
+    assert told["expect"] == asked["expect"]
+    assert set(told) == {"contract", "rig", "kit", "expect", "cost"}
+    assert told["cost"]["run_s"] is None
+    assert desk.told("inbox", "list", "--rig", "bench")["files"] == []
 
 
 def test_a_passphrase_is_asked_for_at_the_terminal_and_not_shown(desk: Desk) -> None:

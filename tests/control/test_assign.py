@@ -221,15 +221,21 @@ def test_what_to_expect_is_said_with_its_numbers(
     home: ControlHome, rig: Rig, project: Path, kit: Path
 ) -> None:
     said = checked(home, project / "contract.json", kit=kit).expect
-    # 5 blocks of 2 arms x 1 cell; confirm 10 to 40 blocks of 2 x 2; screen at most 30.
+    # 5 blocks of 2 arms x 1 cell; a promotion 7 of these and 11 of 2 x 2; at most 30 and 40.
     assert said == [
-        "this rig sees ≥ 1.5 % (grade quiet)",
-        "a candidate without gain costs about 10 runs with their checks, a promotion 50 to 220",
-        "3 attempts without gain cost 30 runs: at most 3 min of judge time, every run at its limit",
+        (
+            "this rig, graded quiet, sees ≥ 1.5 %; a promotion costs about 58 runs with their"
+            " checks, a null about 10 runs with their checks; 3 attempts about 30 runs with their"
+            " checks; chance that any promotion is false ≤ 1 %"
+        ),
+        (
+            "an attempt takes at most 220 runs; 3 attempts without gain take at most 3 min, every"
+            " run and check at its limit"
+        ),
         "isolation any: the rig's level, none, is accepted, and every report says so",
     ]
     alone = contract_at(project, held_out_cells=[], isolation="protected")
-    assert "no held-out cells" in checked(home, alone, kit=kit).expect[-1]
+    assert "; no held-out cells: gains are" in checked(home, alone, kit=kit).expect[0]
     apart = contract_at(project, isolation="users")
     refused = "this rig isolates with none, and the contract asks for users: it will refuse"
     assert checked(home, apart, kit=kit).expect[-1] == refused
@@ -237,6 +243,27 @@ def test_what_to_expect_is_said_with_its_numbers(
     assert refused not in checked(home, apart, kit=kit).expect
     rig.write_card(sees=None, grade=None)
     assert "no selftest" in checked(home, alone, kit=kit).expect[0]
+    rig.write_card(sees=None)
+    assert "graded quiet, has not said how small" in checked(home, alone, kit=kit).expect[0]
+
+
+SMALL = {"primary": {"metric": "seconds", "direction": "min"}, "min_effect": 0.005}
+
+
+def test_what_to_expect_is_said_in_time_where_the_rig_has_timed_the_kit(
+    home: ControlHome, rig: Rig, project: Path, kit: Path
+) -> None:
+    at = contract_at(project, budget={"attempts": 50}, objective=SMALL)
+    wanted = checked(home, at, kit=kit).completed.contract.project.kit
+    assert wanted is not None
+    rig.write_card(timed_kit=wanted.repo, run_s=1.2)
+    # A null 6.5 blocks of 2 runs, 13; 45 of these and 5 promotions of 58: 875 runs.
+    assert checked(home, at, kit=kit).expect[0] == (
+        "this rig, graded quiet, sees ≥ 1.5 %; a promotion costs about 70 s, a null about 16 s;"
+        " 50 attempts about 18 min of judge time; chance that any promotion is false ≤ 1 %"
+    )
+    rig.write_card(timed_kit="another", run_s=1.2)
+    assert "a null about 13 runs" in checked(home, at, kit=kit).expect[0]
 
 
 def test_a_rig_out_of_reach_is_no_reason_not_to_look(

@@ -27,6 +27,7 @@ COMMANDS: Final[dict[str, Subcommand]] = {
     "key": Subcommand("thermite.cli.key", "your keys, and what a rig trusts"),
     "rig": Subcommand("thermite.cli.rig", "add, list and serve rigs"),
     "assign": Subcommand("thermite.cli.assign", "complete a contract, sign it, send it to a rig"),
+    "estimate": Subcommand("thermite.cli.estimate", "what a contract costs, what the rig sees"),
     "campaign": Subcommand(
         "thermite.cli.campaign", "pause, stop, steer, vote on one; report, compare"
     ),

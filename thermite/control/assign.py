@@ -101,7 +101,7 @@ def prepare(
             check_access(settings, parcel.fetched)
         warnings += _model_warnings(whole, hashes) + _pointer_warnings(whole)
         bundles = [bundle_parcel(parcel, scratch) for parcel in whole.parcels]
-        cost = forecast(whole.contract, whole.kit) if whole.kit else None
+        cost = forecast(whole.contract, whole.kit, rig) if whole.kit else None
         yield Prepared(
             rig=rig,
             completed=whole,

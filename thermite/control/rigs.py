@@ -32,7 +32,10 @@ class RigChangedError(CommandError):
 
 
 class KnownRig(Strict):
-    """A rig as control keeps it: sees is a fraction, read_at RFC 3339 in UTC."""
+    """A rig as control keeps it: sees is a fraction, read_at RFC 3339 in UTC.
+
+    run_s: judge time of a run of timed_kit, seconds, as its selftest found it.
+    """
 
     inbox: str
     rig: str
@@ -43,6 +46,8 @@ class KnownRig(Strict):
     read_at: str
     grade: str | None = None
     sees: float | None = None
+    timed_kit: str | None = None
+    run_s: float | None = None
 
     @property
     def public(self) -> PublicKey:
@@ -189,6 +194,8 @@ def _known(folder: Path, card: RigCard) -> KnownRig:
         isolation=level if isinstance(level, str) else "unknown",
         grade=card.grade,
         sees=card.sees,
+        timed_kit=card.timed_kit,
+        run_s=card.run_s,
         read_at=write_instant(datetime.now(UTC).replace(microsecond=0)),
     )
 

@@ -2,6 +2,7 @@
 
 from thermite.campaign.state import State
 from thermite.schema.command import RigCard, Trust
+from thermite.schema.judging import JUDGED_RUN_S
 from thermite.schema.rig_settings import RigSettings
 
 
@@ -29,5 +30,7 @@ def rig_card(state: State, settings: RigSettings, *, checkpoint: str, at: str) -
         sees=state.sees,
         checkpoint=checkpoint,
         at=at,
+        timed_kit=None if test is None else test.kit.repo,
+        run_s=None if test is None else test.figures.get(JUDGED_RUN_S),
         trust=Trust(version=state.trust_version, keys=state.trust),
     )

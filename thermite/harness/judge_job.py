@@ -17,6 +17,7 @@ import msgspec
 from thermite.campaign import hill_climb
 from thermite.campaign.state import Assignment
 from thermite.errors import InfrastructureError
+from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.folder import RigFolder
 from thermite.judge.build.store import BuildStore
@@ -32,6 +33,7 @@ from thermite.schema.contract import Contract
 from thermite.schema.event import Block, RigSelftest, Run, Verdict
 from thermite.schema.ids import CommitId
 from thermite.schema.job import Held, Job, JobKind, JudgeFact, Revision
+from thermite.schema.judging import JUDGED_RUN_S
 from thermite.schema.kit import Kit
 from thermite.schema.strict import Strict
 
@@ -64,6 +66,31 @@ def exported_kit(folder: RigFolder, repo: str, commit: str) -> Path:
     target = folder.kit_export(repo, commit)
     export_folder(folder.kit_repo(repo), CommitId(commit), target)
     return target
+
+
+class _Stopwatch:
+    """Judge time of a run, from the first counted block of a selftest to its last."""
+
+    def __init__(self, kept: Callable[[Sequence[Run]], None]) -> None:
+        self._kept = kept
+        self._first_ns: int | None = None
+        self._last_ns, self._runs = 0, 0
+
+    def hear(self, runs: Sequence[Run]) -> None:
+        """Take the runs of one block that counts."""
+        self._kept(runs)
+        self._last_ns = clock.mono_ns()
+        if self._first_ns is None:
+            self._first_ns = self._last_ns
+        else:
+            self._runs += len(runs)
+
+    @property
+    def run_s(self) -> float | None:
+        """Seconds of a run with reset and check, None with fewer than two blocks."""
+        if self._first_ns is None or not self._runs:
+            return None
+        return (self._last_ns - self._first_ns) / 1e9 / self._runs
 
 
 class Turn:
@@ -140,9 +167,12 @@ class Turn:
             seed = order_seed(self.bench.coin_key, nonce).hex()
             job = msgspec.structs.replace(job, order_seed=seed)
             before = self.bench.book.state.selftest
+            watch = _Stopwatch(kept)
             found = selftest(
-                job, self._desk(), nonce=nonce.hex(), mode=mode, before=before, kept=kept
+                job, self._desk(), nonce=nonce.hex(), mode=mode, before=before, kept=watch.hear
             )
+            figures = found.figures | {JUDGED_RUN_S: watch.run_s}
+            found = msgspec.structs.replace(found, figures=figures)
             if mode == "full":
                 least = self._least_effect(job.contract)
                 smallest = sees(found.blocks, least, nonce.hex())

@@ -307,6 +307,7 @@ class RigCard(Strict):
     """`outbox/rig.json`: what control must know of a rig.
 
     Signed by the rig, at each start and when its trust changes; trust: None of an older rig.
+    run_s: judge time of one run with its check, seconds, where timed_kit was tested last.
     """
 
     v: Literal[1]
@@ -321,3 +322,5 @@ class RigCard(Strict):
     checkpoint: str
     at: str
     trust: Trust | None = None
+    timed_kit: str | None = None
+    run_s: float | None = None

@@ -23,6 +23,10 @@ RUN_S_OF: Final = "run_s of "
 """Stands before such a cell too: the median of its runs, seconds."""
 
 
+JUDGED_RUN_S: Final = "judged_run_s"
+"""Among those figures: judge time of one run with reset and check, seconds, on the rig's clock."""
+
+
 class RigSelftest(Strict):
     """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on."""
 
