@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from thermite.cli.arguments import PLACE, Whole
+from thermite.cli.arguments import FRACTION, PLACE, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError, UsageError
