@@ -169,4 +169,5 @@ def _json(value: object, *, indent: int | None) -> str:
 def _builtins(value: object) -> object:
     import msgspec  # noqa: PLC0415 - most documents hold no Struct
 
-    return msgspec.to_builtins(value)
+    # Not to_builtins, which refuses a msgspec.Raw: the contract of an assignment is one.
+    return json.loads(msgspec.json.encode(value))
