@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from thermite.control.new_folder import filled
 from thermite.errors import KitError, UsageError
 from thermite.kit.manifest import MANIFEST, read_manifest
 from thermite.schema.ids import is_name
@@ -47,11 +48,13 @@ def new_kit(name: str, language: str, folder: Path) -> None:
     _check_place(name, folder)
     if language not in LANGUAGES:
         raise UsageError(f"there is no kit in {language!r} to start from: {', '.join(LANGUAGES)}")
-    shutil.copytree(shipped(f"examples/kit-{language}"), folder, copy_function=shutil.copyfile)
-    manifest = folder / MANIFEST
-    text = manifest.read_text(encoding="utf-8")
-    was = json.loads(text)["name"]
-    manifest.write_text(text.replace(f'"name": "{was}"', f'"name": "{name}"'), encoding="utf-8")
+    with filled(folder):
+        shutil.copytree(shipped(f"examples/kit-{language}"), folder, copy_function=shutil.copyfile)
+        manifest = folder / MANIFEST
+        text = manifest.read_text(encoding="utf-8")
+        was = json.loads(text)["name"]
+        text = text.replace(f'"name": "{was}"', f'"name": "{name}"')
+        manifest.write_text(text, encoding="utf-8")
 
 
 def describe_kit(name: str, described: Description, folder: Path) -> Kit:
@@ -66,9 +69,10 @@ def describe_kit(name: str, described: Description, folder: Path) -> Kit:
     found = read_manifest(text.encode())
     if not isinstance(found, Kit):
         raise KitError("; ".join(str(one) for one in found))
-    folder.mkdir(parents=True)
-    (folder / MANIFEST).write_text(text, encoding="utf-8")
-    shutil.copyfile(shipped("examples/kit-described") / WRAPPER, folder / WRAPPER)
+    with filled(folder):
+        folder.mkdir(parents=True)
+        (folder / MANIFEST).write_text(text, encoding="utf-8")
+        shutil.copyfile(shipped("examples/kit-described") / WRAPPER, folder / WRAPPER)
     return found
 
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from thermite.control.new_folder import filled
 from thermite.errors import UsageError
 from thermite.kit.git import git
 from thermite.schema.ids import CommitId
@@ -44,9 +45,11 @@ def start_project(example: str, folder: Path) -> Started:
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: name a folder that is empty or not there yet")
     kit = shipped(f"kits/{KIT_OF[example]}")
-    for source in (kit / "candidates" / "base", shipped(f"examples/{example}")):
-        shutil.copytree(source, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    return Started(folder, _first_commit(folder, example), folder / "contract.toml", kit)
+    with filled(folder):
+        for source in (kit / "candidates" / "base", shipped(f"examples/{example}")):
+            shutil.copytree(source, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        commit = _first_commit(folder, example)
+    return Started(folder, commit, folder / "contract.toml", kit)
 
 
 def _first_commit(folder: Path, example: str) -> CommitId:
