@@ -178,7 +178,7 @@ class Steps:
 
 def thermite(*args: str) -> list[str]:
     """Return the argv of a public command, run by this very Python."""
-    return [sys.executable, "-m", "thermite", *args]
+    return [sys.executable, "-P", "-m", "thermite", *args]
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:

@@ -21,7 +21,11 @@ from thermite.schema.strict import Strict
 
 LEVELS: Final[tuple[LevelName, ...]] = ("none", "namespaces", "users", "users+namespaces")
 """The levels that a spawner of this version can apply, the weakest first: `auto` takes the last."""
-_NEEDED_PROGRAMS: Final = {"python3": "a kit's check may need it", "cc": "builds of C need it"}
+_NEEDED_PROGRAMS: Final = {
+    "git": "kits, projects and candidates are commits: install git 2.39 or newer",
+    "python3": "a kit's check may need it",
+    "cc": "builds of C need it",
+}
 _DAEMONS: Final = ("crontab", "at", "systemd-run")
 """What a stage could ask to run something later (isolation, row 33)."""
 GAPS: Final[Mapping[str, str]] = {
