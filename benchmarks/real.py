@@ -106,6 +106,7 @@ class Bench:
             told = self._judge.judge(self._commit(text), against, contract, name).verdict
             found[told.verdict] += 1
             gains.append(told.gain)
+            print(f"  {name}: {told.verdict}", file=sys.stderr, flush=True)
         known = sorted(gain for gain in gains if gain is not None)
         middle = f"{100 * known[len(known) // 2]:+.1f} %" if known else "none"
         words = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
