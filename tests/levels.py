@@ -7,6 +7,7 @@ run at a new one as soon as a spawner has learnt it.
 import contextlib
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +26,17 @@ OWN_USER: Final = tuple(level for level in LEVELS if level.startswith("users"))
 
 def why_not(level: LevelName) -> str | None:
     """Return why a level can't be had in this process, None where it can."""
-    if level == "none" or possible():
+    if level == "none" or (level in OWN_USER and possible()):
         return None
+    if level not in OWN_USER:
+        return _told_by_the_doctor(level)
     return f"no {level}: no pid namespace can be made here: this needs root and CAP_SYS_ADMIN"
+
+
+@cache
+def _told_by_the_doctor(level: LevelName) -> str | None:
+    (tried,) = (one for one in doctor.examine().levels if one.level == level)
+    return None if tried.had else f"no {level}: {tried.why_not}"
 
 
 @contextlib.contextmanager
@@ -43,7 +52,7 @@ def rig_at(
     given; config: further fields of `SpawnerConfig`.
     """
     state = place / (name or level)
-    if level == "none":
+    if level not in OWN_USER:
         with spawner(state, isolation=level, **config) as stages:
             yield stages
         return

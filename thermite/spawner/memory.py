@@ -55,9 +55,16 @@ class Memory:
         """Return whether a process that the last sample met has given itself other CPUs."""
         for pid in self._statm:
             with contextlib.suppress(ProcessLookupError):
-                if os.sched_getaffinity(pid) != cpus:
+                if os.sched_getaffinity(pid) != cpus and self._is_of_stage(pid):
                     return True
         return False
+
+    def _is_of_stage(self, pid: int) -> bool:
+        """Tell a stage's process, which has a session of its own, from the spawner's forks."""
+        one, own = scan.seen(pid), scan.seen(self._spawner)
+        if one is None or own is None:
+            return False
+        return one.state not in "ZX" and one.session != own.session
 
     def _of_uid(self) -> set[int]:
         """Return the processes of the uid; the owner of /proc/<pid> is the effective uid."""
