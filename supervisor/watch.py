@@ -55,8 +55,8 @@ class Watch:
             observer.join()
 
     def _start(self) -> None:
-        observer = Observer()
         try:
+            observer = Observer()  # has its inotify from here on
             observer.schedule(
                 _Hint(self._wake),
                 str(self._folder),

@@ -1,0 +1,94 @@
+"""Every way in which a command file comes to lie in an inbox: whole ones act, no other does."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.requirement import shows
+from tests.supervisor.harness_end import Harness
+from thermite.schema.offer import Hello, Offer, Refuse, encode, name_bytes
+
+WITHOUT_EVENTS = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"'
+
+
+def without_events() -> list[str]:
+    """Return what starts a program that gets no inotify, as where its limit is reached."""
+    prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", WITHOUT_EVENTS, "sh"]
+    tried = subprocess.run([*prefix, "true"], capture_output=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip("this kernel lets nobody make a user namespace with limits of its own")
+    return prefix
+
+
+@shows("K6")
+def test_a_file_from_another_filesystem_is_offered_whole(running: Harness) -> None:
+    if Path("/dev/shm").stat().st_dev == running.orders.new.stat().st_dev:
+        pytest.skip("there is one filesystem only")
+    raw = running.orders.command()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        (Path(folder) / "moved.cmd.json").write_bytes(raw)
+        shutil.move(Path(folder) / "moved.cmd.json", running.orders.new / "moved.cmd.json")
+    message, body = running.offer()
+    assert isinstance(message, Offer)
+    assert body == raw
+
+
+@shows("K6")
+def test_a_folder_that_is_moved_in_is_left_alone_and_its_file_found_once_it_is_moved_out(
+    running: Harness, tmp_path: Path
+) -> None:
+    orders = running.orders
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "inner.cmd.json").write_bytes(orders.command())
+    (tmp_path / "all").rename(orders.new / "all")
+    orders.drop(orders.command(), "beside.cmd.json")
+    message, _ = running.offer()
+    assert name_bytes(message.name) == b"beside.cmd.json"
+    running.decide(message)
+    (orders.new / "all" / "inner.cmd.json").rename(orders.new / "inner.cmd.json")
+    assert name_bytes(running.offer()[0].name) == b"inner.cmd.json"
+
+
+@shows("K6")
+def test_an_empty_file_is_given_time_and_then_refused_or_read_when_it_fills(
+    running: Harness,
+) -> None:
+    orders = running.orders
+    (orders.new / "empty.cmd.json").touch()
+    (orders.new / "late.cmd.json").touch()
+    raw = orders.command()
+    (orders.new / "late.cmd.json").write_bytes(raw)
+    said = [running.offer() for _ in range(2)]
+    found = {name_bytes(message.name): (type(message), body) for message, body in said}
+    assert found == {
+        b"late.cmd.json": (Offer, raw),
+        b"empty.cmd.json": (Refuse, None),
+    }
+
+
+@shows("K7")
+def test_without_events_everything_is_found_all_the_same_and_that_is_said_once(
+    harness: Harness,
+) -> None:
+    harness.start(*without_events())
+    harness.is_up = True
+    assert harness.hear()[0] == Hello(n=0)
+    harness.sock.send(encode(Hello(n=1)))
+    orders = harness.orders
+    for name in ("first.cmd.json", "second.cmd.json"):
+        orders.drop(orders.command(), name)
+        message, _ = harness.offer()
+        assert name_bytes(message.name) == name.encode()
+        harness.decide(message)
+    orders.new.rmdir()
+    orders.new.mkdir()
+    orders.drop(orders.command(), "anew.cmd.json")
+    assert name_bytes(harness.offer()[0].name) == b"anew.cmd.json"
+    process, harness.process = harness.process, None
+    assert process is not None
+    process.kill()
+    _, said = process.communicate()
+    assert said.decode().count("no events for") == 1
