@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.attack.together import Seen, problems, together
 from tests.namespaced import Namespace, possible
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
@@ -20,10 +21,10 @@ BLOCKS, RUNS = 6, 4
 BUSY = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done; setsid sleep 99 &"
 """Each run leaves a survivor, so that every end takes a kill."""
 
-Seen = tuple[str, float, float]
+Span = tuple[str, float, float]
 
 
-def blocks(name: str, rig: Stages, seen: list[Seen], wrong: list[object]) -> None:
+def blocks(name: str, rig: Stages, seen: list[Span], wrong: list[object]) -> None:
     for _ in range(BLOCKS):
         with rig.slot("run-0") as slot, rig.block():
             began = time.monotonic()
@@ -60,7 +61,7 @@ def two_rigs() -> Iterator[tuple[Stages, Stages]]:
 def test_two_rigs_judge_at_once_and_never_time_at_once() -> None:
     if not possible():
         pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
-    seen: list[Seen] = []
+    seen: list[Span] = []
     wrong: list[object] = []
     with two_rigs() as (first, second):
         threads = [
@@ -76,3 +77,18 @@ def test_two_rigs_judge_at_once_and_never_time_at_once() -> None:
     order = sorted(seen, key=lambda one: one[1])
     for (_, _, end), (_, began, _) in itertools.pairwise(order):
         assert began >= end
+
+
+def test_37_two_rigs_that_judge_at_once_call_nobody_a_crash(home: Path) -> None:
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    both = together(home, 2)  # the long form is `python -m tests.attack.together 50`
+    assert problems(*both, 2) == []
+
+
+def test_37_blocks_that_overlap_would_be_seen() -> None:
+    one = Seen("one", ["not_better"], [], [(10.0 + n, 10.5 + n) for n in range(6)])
+    other = Seen("two", ["crash_candidate"], ["killed"], [(10.6 + n, 10.9 + n) for n in range(6)])
+    assert problems(one, other, 1) == ["two: 1 crashes, ['killed']"]
+    other.blocks[3] = (13.25, 13.75)
+    assert problems(one, other, 1)[1:] == ["1 blocks overlap, by up to 0.250 s"]
