@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.audit.outbox import outbox_problem
 from thermite.cli.arguments import PATH
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
@@ -23,7 +24,10 @@ def command(output: Output, state: Path | None, ledger: Path | None) -> None:
     follower = Follower(path)
     for _ in follower.new():
         pass
-    told = report.status(follower.state, wal_bytes=_size(path.with_name(path.name + "-wal")))
+    wal_bytes = _size(path.with_name(path.name + "-wal"))
+    takes_orders = state is not None and follower.state.trust_version > 0
+    outbox = outbox_problem(path, path.with_name("outbox")) if takes_orders else None
+    told = report.status(follower.state, wal_bytes=wal_bytes, outbox=outbox)
     output.document(told)
     for line in report.status_lines(told):
         output.result(line)

@@ -167,11 +167,12 @@ def progress(assignment: Assignment) -> str:
     return f"attempt {attempt.started.attempt} ({name}): {attempt.status}"
 
 
-def status(state: State, *, wal_bytes: int) -> dict[str, object]:
+def status(state: State, *, wal_bytes: int, outbox: str | None = None) -> dict[str, object]:
     """Return the rig and its campaigns as plain values.
 
     Args:
         wal_bytes: size of the ledger's write-ahead log, bytes.
+        outbox: why senders may wait for receipts in vain, or None.
     """
     opened, probe, selftest = state.opened, state.isolation, state.selftest
     return {
@@ -180,6 +181,7 @@ def status(state: State, *, wal_bytes: int) -> dict[str, object]:
         "target": opened.target if opened is not None else None,
         "events": state.seq,
         "wal_bytes": wal_bytes,
+        "outbox": outbox,
         "isolation": probe.level if probe is not None else None,
         "isolation_in_words": isolation_sentence(state),
         "gaps": list(probe.gaps) if probe is not None else [],
@@ -222,6 +224,7 @@ def status_lines(told: dict[str, object]) -> list[str]:
     rig = f"rig {told['rig']}  target {told['target']}  events {told['events']}"
     lines = [
         f"{rig}  write-ahead log {told['wal_bytes']} bytes",
+        *([f"outbox: {told['outbox']}"] if told["outbox"] else []),
         str(told["isolation_in_words"]),
         f"selftest: {told['grade'] or 'not run yet'}{_sight(told)}",
     ]
