@@ -15,13 +15,15 @@ from tests.harness.test_goal_campaigns import BASE as GOAL_BASE
 from tests.harness.test_goal_campaigns import CANDIDATES as GOAL_CANDIDATES
 from tests.harness.test_goal_campaigns import GOALS, MANIFEST
 from tests.simulated_campaign import Home, Life
+from thermite.audit.changes import TYPES, changed, read_changes
 from thermite.audit.promotion import export, verify
-from thermite.audit.rejudge import read_changes, rejudge, rejudged
+from thermite.audit.rejudge import rejudge, rejudged
 from thermite.cli.root import run
 from thermite.errors import UsageError
 from thermite.ledger.replay import recorded
 from thermite.schema import event as e
 from thermite.schema.promotion import Made
+from thermite.schema.rule import RuleParameters
 
 CANDIDATES: dict[str, dict[str, Any]] = {
     "a-wrong": {"ms": 20, "check": {"line": {"pass": False, "reasons": ["no"]}}},
@@ -157,21 +159,74 @@ def test_another_rule_is_tried_on_the_same_blocks(climb: Path) -> None:
     ]
 
 
+ENDS = "is no rule"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         pytest.param("objective.min_effect", "is no change", id="no value"),
+        pytest.param("objective.min_effect=", "is no change", id="an empty value"),
+        pytest.param("objective.min_effect=nan", "is no change", id="nan"),
+        pytest.param("objective.min_effect=NaN", "is no change", id="NaN as JavaScript has it"),
+        pytest.param("objective.min_effect=1 2", "is no change", id="two values"),
+        pytest.param("judging.min_blocks=" + "9" * 5000, "is no change", id="a flood of digits"),
         pytest.param("budget.attempts=3", "is no parameter of the rule", id="no parameter"),
+        pytest.param("judging.luck=1", "'judging.luck' is no parameter", id="none of the rule"),
+        pytest.param("objective.cells=[]", "is no parameter of the rule", id="what was measured"),
+        pytest.param("objective.min_effect=-1", ENDS, id="a loss"),
+        pytest.param("objective.min_effect=0", ENDS, id="nothing"),
+        pytest.param("objective.min_effect=null", ENDS, id="null"),
+        pytest.param("objective.min_effect=1e400", "a number is too large", id="infinity"),
+        pytest.param('objective.min_effect="0.1"', ENDS, id="a text"),
+        pytest.param('objective.weights={"even": 1e999}', "too large", id="an infinite weight"),
+        pytest.param('objective.weights={"even": 0}', ENDS, id="a weight of none"),
+        pytest.param("judging.alpha_horizon=9007199254740992", "too large", id="beyond JSON"),
+        pytest.param("judging.confirm_beta=1", ENDS, id="a chance of 1"),
+        pytest.param("judging.min_blocks=2.5", ENDS, id="half a block"),
     ],
 )
-def test_a_change_that_is_none_is_refused(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_a_change_that_is_none_is_refused_and_not_repeated_whole(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
         read_changes([text])
+    names = len(", ".join(TYPES)) if "is no parameter" in said else 0
+    assert len(str(error.value)) < 300 + names
 
 
-def test_a_parameter_that_the_rule_lacks_is_refused(climb: Path) -> None:
-    with pytest.raises(UsageError, match=r"the rule has no parameter 'judging\.luck'"):
-        rejudge(climb, read_changes(["judging.luck=1"]))
+def test_a_change_is_given_once() -> None:
+    with pytest.raises(UsageError, match=r"judging\.min_blocks is changed twice"):
+        read_changes(["judging.min_blocks=4", "judging.min_blocks=5"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("judging.min_blocks=9999", "judging.min_blocks is 9999", id="bounds"),
+        pytest.param('objective.weights={"odd": 2}', "names cell 'odd'", id="another cell"),
+    ],
+)
+def test_what_the_recorded_rule_cannot_have_is_a_wrong_usage(
+    climb: Path, text: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        rejudge(climb, read_changes([text]))
+
+
+def test_a_rule_that_no_number_can_hold_is_its_giver_s_fault(climb: Path) -> None:
+    with pytest.raises(UsageError, match="this rule comes to no verdict"):
+        rejudge(climb, {"objective.min_effect": -1.0})
+
+
+def test_other_weights_sum_up_to_1(climb: Path) -> None:
+    p = next(
+        msgspec.convert(event.data.params, RuleParameters)
+        for _, event in events(climb)
+        if isinstance(event.data, e.JudgeStarted)
+    )
+    given = {p.cells[0]: 3.0}
+    weights = changed(p, read_changes([f"objective.weights={json.dumps(given)}"])).weights
+    assert sum(weights.values()) == pytest.approx(1.0)
+    assert weights[p.cells[0]] == pytest.approx(3.0 / (2.0 + len(p.cells)))
 
 
 def test_the_command_ends_with_0_and_says_what_it_did(

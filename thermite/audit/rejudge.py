@@ -5,7 +5,6 @@ again, in order, and held against what was recorded. Another rule can be tried o
 blocks. Source: the design page on judging, 3.8.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from thermite.audit.changes import changed
 from thermite.audit.one_try import SAME, Try
 from thermite.campaign.fold import fold
 from thermite.campaign.state import Assignment, State
@@ -86,29 +86,6 @@ def rejudged(
     for seq, event in events:
         walk.take(seq, event)
     return walk.result()
-
-
-def read_changes(texts: Sequence[str]) -> dict[str, object]:
-    """Return changes written as `objective.min_effect=0.01`; values are JSON.
-
-    Raises:
-        UsageError: not of that form.
-    """
-    changes: dict[str, object] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            changes[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            raise UsageError(
-                f"{text!a} is no change: write a name and a JSON value, as"
-                " objective.min_effect=0.01"
-            ) from None
-        if not name.startswith(("objective.", "judging.")):
-            raise UsageError(
-                f"{name!a} is no parameter of the rule: change objective.… or judging.…"
-            )
-    return changes
 
 
 class _Walk:
@@ -292,7 +269,11 @@ class _Walk:
     def _otherwise(self, assignment: Assignment, data: e.Verdict, one: Try) -> None:
         if one.p is None:
             return
-        kind = _under(one, changed(one.p, self.changes))
+        try:
+            kind = _under(one, changed(one.p, self.changes))
+        except STRANGE as error:  # the recorded rule came to its verdict on these blocks
+            names = ", ".join(self.changes)
+            raise UsageError(f"this rule comes to no verdict: {names}: {error}") from None
         if kind != data.verdict:
             self.otherwise.append(
                 Otherwise(
@@ -310,25 +291,6 @@ class _Walk:
         self.differences.append(
             Difference(seq=seq, what=what, attempt=attempt, recorded=was, recomputed=recomputed)
         )
-
-
-def changed(p: RuleParameters, changes: Mapping[str, object]) -> RuleParameters:
-    """Return the parameters of another rule.
-
-    Raises:
-        UsageError: there is no such parameter, or it can't have that value.
-    """
-    whole = msgspec.to_builtins(p)
-    for name, value in changes.items():
-        part, _, field = name.partition(".")
-        place = whole if part == "objective" else whole["judging"]
-        if field not in place:
-            raise UsageError(f"the rule has no parameter {name!a}")
-        place[field] = value
-    try:
-        return msgspec.convert(whole, RuleParameters)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"this is no rule: {error}") from None
 
 
 def _under(one: Try, p: RuleParameters) -> str:

@@ -1,12 +1,14 @@
 """`thermite audit`: read a ledger from outside, and say what is not as it must be."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
-from thermite.audit.rejudge import read_changes, rejudge
+from thermite.audit.changes import read_changes
+from thermite.audit.rejudge import rejudge
 from thermite.audit.verify import audit, prove
 from thermite.cli.arguments import PATH, TEXT, Whole
 from thermite.cli.exits import CommandEnds, Exit
@@ -97,6 +99,7 @@ def command(  # noqa: PLR0913 - an option each
     """
     if changes and not again:
         raise UsageError("--set is for --rejudge: give both")
+    rule = read_changes(changes)
     path = ledger_at(ledger)
     try:
         trusted = [] if keys is None else _public_keys(keys)
@@ -112,7 +115,7 @@ def command(  # noqa: PLR0913 - an option each
     document, lines = report.document(found), report.lines(found)
     differ = False
     if again:
-        judged = NOT_JUDGED if found.fails else _judged_again(path, changes)
+        judged = NOT_JUDGED if found.fails else _judged_again(path, rule)
         document["rejudged"] = msgspec.to_builtins(judged)
         lines = [*rejudged_lines(judged), *lines]
         differ = bool(judged.differences)
@@ -128,14 +131,14 @@ def command(  # noqa: PLR0913 - an option each
         raise CommandEnds(Exit.AUDIT_FINDING)
 
 
-def _judged_again(path: Path, changes: tuple[str, ...]) -> Rejudged:
+def _judged_again(path: Path, changes: Mapping[str, object]) -> Rejudged:
     """Return what judging again finds.
 
     Raises:
         CommandEnds: the ledger can't be read to its end.
     """
     try:
-        return rejudge(path, read_changes(changes))
+        return rejudge(path, changes)
     except LedgerError as error:
         raise CommandEnds(Exit.FAILED, str(error)) from None
 
