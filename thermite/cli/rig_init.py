@@ -6,6 +6,7 @@ from typing import Final
 
 import click
 
+from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.rig_serve import SETTINGS, rig_settings
@@ -31,8 +32,10 @@ def needs_root(verb: str) -> None:
 
 
 @click.command("init", epilog="Example: thermite rig init --state /var/lib/thermite --name bench")
-@click.option("--state", type=click.Path(path_type=Path), required=True, help="The rig's folder.")
-@click.option("--name", default="rig", show_default=True, help="The rig's name, for rig.toml.")
+@click.option("--state", type=PATH, required=True, help="The rig's folder.")
+@click.option(
+    "--name", type=TEXT, default="rig", show_default=True, help="The rig's name, for rig.toml."
+)
 @with_output
 def command(output: Output, state: Path, name: str) -> None:
     """Make a rig's folder, and an account for each of its users, under the documents' names.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from thermite.cli.arguments import PATH
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.rig_init import MADE, MADE_FOLDER, needs_root
@@ -12,7 +13,7 @@ from thermite.rig.accounts import in_use, remove_accounts
 
 
 @click.command("remove", epilog="Example: thermite rig remove --state /var/lib/thermite")
-@click.option("--state", type=click.Path(path_type=Path), required=True, help="The rig's folder.")
+@click.option("--state", type=PATH, required=True, help="The rig's folder.")
 @with_output
 def command(output: Output, state: Path) -> None:
     """Remove the accounts that rig init made on this machine, and a folder that was never served.
