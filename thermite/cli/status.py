@@ -9,6 +9,7 @@ from thermite.cli.arguments import PATH
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
+from thermite.ledger.place import is_written
 from thermite.report import campaign as report
 
 
@@ -22,12 +23,17 @@ def command(output: Output, state: Path | None, ledger: Path | None) -> None:
     """Show the rig and its campaigns, as the ledger has them now."""
     path = existing_ledger(state, ledger)
     follower = Follower(path)
-    for _ in follower.new():
-        pass
-    wal_bytes = _size(path.with_name(path.name + "-wal"))
+    as_of = None
+    for row in follower.new():
+        as_of = row.event.at
     takes_orders = state is not None and follower.state.trust_version > 0
-    outbox = outbox_problem(path, path.with_name("outbox")) if takes_orders else None
-    told = report.status(follower.state, wal_bytes=wal_bytes, outbox=outbox)
+    told = report.status(
+        follower.state,
+        wal_bytes=_size(path.with_name(path.name + "-wal")),
+        served=is_written(path),
+        as_of=as_of,
+        outbox=outbox_problem(path, path.with_name("outbox")) if takes_orders else None,
+    )
     output.document(told)
     for line in report.status_lines(told):
         output.result(line)

@@ -12,6 +12,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import ledger_of
+from thermite.ledger.place import is_written
 from thermite.report import campaign as report
 from thermite.report import live
 
@@ -39,16 +40,22 @@ def command(
 
 
 def watch(
-    output: Output, follower: Follower, *, until: str | None, deadline: float | None = None
+    output: Output,
+    follower: Follower,
+    *,
+    until: str | None,
+    deadline: float | None = None,
+    every_s: float = HEARTBEAT_S,
 ) -> None:
-    """Print events as they come, until the wanted one.
+    """Print events as they come, until the wanted one; every_s: a line at least so often.
 
     Raises:
         CommandEnds: the deadline (monotonic, s) passed first.
     """
-    said = time.monotonic()
+    said = last = time.monotonic()
     while True:
         for row in follower.new():
+            last = time.monotonic()
             output.item({"seq": row.seq, "type": row.type, "data": row.event.data})
             line = live.line(follower.state, row.event)
             if line is not None:
@@ -58,15 +65,22 @@ def watch(
                 return
         if deadline is not None and time.monotonic() > deadline:
             raise CommandEnds(Exit.TIMEOUT, f"nothing {until or 'more'} in the time given")
-        if time.monotonic() - said > HEARTBEAT_S:
-            output.progress(in_flight(follower.state))
+        if time.monotonic() - said > every_s:
+            quiet_s = time.monotonic() - last
+            served = is_written(follower.ledger)
+            output.progress(in_flight(follower.state, quiet_s=quiet_s, served=served))
             said = time.monotonic()
         follower.wait()
 
 
-def in_flight(state: State) -> str:
-    """Return what is going on when nothing is finished."""
+def in_flight(state: State, *, quiet_s: float, served: bool | None) -> str:
+    """Return what is going on when nothing is finished.
+
+    Args:
+        quiet_s: how long there was no event, s; served: whether a rig writes to the ledger.
+    """
     running = [a for a in state.assignments.values() if a.status != "ended"]
-    if not running:
-        return "no campaign is running"
-    return "; ".join(f"{a.id[:12]} {report.progress(a)}" for a in running)
+    now = "; ".join(f"{a.id[:12]} {report.progress(a)}" for a in running)
+    if served is False:
+        return f"no rig is served from this ledger now; {now or 'no campaign is left to run'}"
+    return f"{now or 'no campaign is running'} (no event for {quiet_s:.0f} s)"

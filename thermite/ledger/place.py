@@ -17,6 +17,7 @@ from thermite.errors import LedgerError
 _NETWORK: Final = frozenset(
     {"9p", "afs", "ceph", "cifs", "nfs", "nfs4", "smb3", "smbfs", "ncpfs", "gfs2", "lustre"}
 )
+_LOCKS: Final = Path("/proc/locks")
 _MOST_PID_BYTES: Final = 20  # of the text of a process id
 
 
@@ -39,6 +40,23 @@ def filesystem_problem(path: Path, mounts: Sequence[tuple[str, str]] | None = No
         f"{path} lies on {point}, a filesystem of type {kind}, where SQLite's log is not safe:"
         " keep the ledger on a local disk"
     )
+
+
+def is_written(ledger: Path) -> bool | None:
+    """Return whether a process has the writer's lock of a ledger; None when it can't be known.
+
+    Nothing is locked for it, so that no rig that starts meanwhile finds its ledger taken. The
+    kernel tells of locks by inode; those of an outer pid namespace can't be seen.
+
+    Source: proc_locks(5).
+    """
+    try:
+        inode = ledger.with_suffix(".lock").stat().st_ino
+        lines = _LOCKS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None  # a copy without its lock, or no Linux
+    held = (line.split() for line in lines if " FLOCK " in line and "->" not in line)
+    return any(words[5].rpartition(":")[2] == str(inode) for words in held)
 
 
 class WriterLock:

@@ -167,11 +167,20 @@ def progress(assignment: Assignment) -> str:
     return f"attempt {attempt.started.attempt} ({name}): {attempt.status}"
 
 
-def status(state: State, *, wal_bytes: int, outbox: str | None = None) -> dict[str, object]:
+def status(
+    state: State,
+    *,
+    wal_bytes: int,
+    served: bool | None,
+    as_of: str | None,
+    outbox: str | None = None,
+) -> dict[str, object]:
     """Return the rig and its campaigns as plain values.
 
     Args:
         wal_bytes: size of the ledger's write-ahead log, bytes.
+        served: whether a rig writes to the ledger now; None: not known, as of a copy.
+        as_of: the time of the newest event.
         outbox: why senders may wait for receipts in vain, or None.
     """
     opened, probe, selftest = state.opened, state.isolation, state.selftest
@@ -180,6 +189,8 @@ def status(state: State, *, wal_bytes: int, outbox: str | None = None) -> dict[s
         "ledger": opened.ledger if opened is not None else None,
         "target": opened.target if opened is not None else None,
         "events": state.seq,
+        "as_of": as_of,
+        "served": served,
         "wal_bytes": wal_bytes,
         "outbox": outbox,
         "isolation": probe.level if probe is not None else None,
@@ -190,18 +201,23 @@ def status(state: State, *, wal_bytes: int, outbox: str | None = None) -> dict[s
         "unfit": state.unfit,
         "trusted_keys": [key.id for key in state.trust if key.revoked_since is None],
         "refused_commands": state.refused,
-        "assignments": [_assignment_status(a) for a in state.assignments.values()],
+        "assignments": [
+            _assignment_status(a, is_cut_off=served is False) for a in state.assignments.values()
+        ],
     }
 
 
-def _assignment_status(assignment: Assignment) -> dict[str, object]:
+def _assignment_status(assignment: Assignment, *, is_cut_off: bool) -> dict[str, object]:
+    status, now = assignment.status, progress(assignment)
+    if is_cut_off and status == "running":
+        now = f"interrupted at: {now}"
     return {
         "id": assignment.id,
         "name": assignment.contract.name,
         "kind": assignment.contract.campaign,
-        "status": assignment.status,
+        "status": "interrupted" if is_cut_off and status == "running" else status,
         "reason": assignment.end_reason,
-        "now": progress(assignment),
+        "now": now,
         "attempts": limits.counted_attempts(assignment),
         "budget": assignment.contract.budget.attempts,
         "verdicts": verdict_counts(assignment),
@@ -219,11 +235,19 @@ def _sight(told: dict[str, object]) -> str:
     return f"{seen}, {unfit}: it takes no assignment" if unfit else seen
 
 
+_SERVED: Final[dict[object, str]] = {
+    True: ", and the rig is served",
+    False: ": no rig is served from this ledger now; a campaign goes on when one is",
+    None: "",
+}
+
+
 def status_lines(told: dict[str, object]) -> list[str]:
     """Return a status for a person, one line each."""
     rig = f"rig {told['rig']}  target {told['target']}  events {told['events']}"
     lines = [
         f"{rig}  write-ahead log {told['wal_bytes']} bytes",
+        f"as of {told['as_of']}{_SERVED[told['served']]}",
         *([f"outbox: {told['outbox']}"] if told["outbox"] else []),
         str(told["isolation_in_words"]),
         f"selftest: {told['grade'] or 'not run yet'}{_sight(told)}",
