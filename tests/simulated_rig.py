@@ -317,6 +317,9 @@ class SimulatedSlot:
             ),
         )
 
+    def stop(self) -> None:
+        """Nothing here runs long."""
+
     def collect(self, paths: Sequence[str], into: Path, limits: CollectLimits) -> Collected:
         assert limits.entries > 0
         assert not any(into.iterdir())

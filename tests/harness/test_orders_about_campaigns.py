@@ -169,6 +169,64 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
         assert rig.life.assignment.attempts[1].hold == "suspect_gain"
 
 
+def test_a_hold_that_nobody_resolves_in_time_runs_out_while_the_campaign_goes_on(
+    tmp_path: Path,
+) -> None:
+    huge = {"a": {"ms": 20}, "b": {"ms": 401}}  # a is twenty times as fast
+    rig = Rig(Home(tmp_path, {"ms": 400}, huge, {"judging": {"hold_timeout_s": 1}}))
+
+    def resume() -> None:
+        rig.order("resume_campaign")
+
+    def pause() -> None:
+        rig.order("pause_campaign")
+        rig.when(lambda data: isinstance(data, e.HoldResolved), resume)
+
+    rig.when(lambda data: isinstance(data, e.Hold), pause)
+    assert rig.life.run()
+    # Paused until the hold ran out: the campaign's own end did not close it.
+    verdict = rig.life.assignment.attempts[1].verdict
+    assert verdict is not None
+    assert (verdict.verdict, verdict.reasons) == (
+        "not_confirmed",
+        ["held for suspect_gain, nobody released it"],
+    )
+
+
+def test_a_second_try_is_not_judged_when_the_first_spent_the_budget(tmp_path: Path) -> None:
+    rig = Rig(Home(tmp_path, BASE, {"a": THREE["a"]}, {"budget": {"judge_s": 0.001}}))
+    rig.life.stages.break_at = {24}  # in screen, after the selftest's 18 runs
+    assert rig.life.run()
+    (attempt,) = rig.life.assignment.attempts.values()
+    assert attempt.verdict is not None
+    assert (attempt.verdict.verdict, attempt.verdict.reasons) == (
+        "cancelled",
+        ["the campaign's budget of judge_s was spent before this was judged"],
+    )
+    assert rig.life.assignment.end_reason == "budget: judge_s"
+
+
+def test_a_released_hold_needs_no_budget(tmp_path: Path) -> None:
+    rig = Rig(Home(tmp_path, {"ms": 400}, {"a": {"ms": 20}}, {"budget": {"judge_s": 0.001}}))
+
+    def resolve() -> None:
+        rig.order("resolve_hold", attempt=1, action="release")
+
+    rig.when(lambda data: isinstance(data, e.Hold), resolve)
+    assert rig.life.run()
+    assert rig.results == ["promoted"]
+
+
+def test_lanes_together_start_no_more_attempts_than_there_are(tmp_path: Path) -> None:
+    lanes = {"agents": {"workers": {"backend": "replay", "lanes": 3}}, "budget": {"attempts": 1}}
+    home = Home(tmp_path, BASE, THREE)
+    lanes["agents"]["workers"]["options"] = {"from": home.replay}  # type: ignore[index]
+    home.contract = lanes
+    rig = Rig(home)
+    assert rig.life.run()
+    assert len(rig.life.assignment.attempts) == 1
+
+
 def test_people_decide_a_research_campaign(tmp_path: Path) -> None:
     rig = Rig(Home(tmp_path, BASE, THREE, REVIEWED), voters=3)
 

@@ -1,6 +1,8 @@
 """The `command` backend on a real rig: a program at work in a lane's folder."""
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -9,12 +11,15 @@ import pytest
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.errors import ContractError
+from thermite.harness.book import Draft
 from thermite.harness.candidate import Candidate, Refused, commit_files
 from thermite.harness.proposer import Work
 from thermite.harness.worker import Command
 from thermite.kit.git import git
+from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
+from thermite.schema.event import AgentFinished, AttemptStarted, CommandAccepted
 from thermite.schema.stage import Entry
 
 
@@ -169,3 +174,55 @@ def test_the_environment_holds_nothing_of_the_rigs(tmp_path: Path, stages: Stage
         "THERMITE_BRIEF",
         "THERMITE_ATTEMPT",
     }
+
+
+def stopped_campaign(tmp_path: Path, stages: Stages, script: str, **budget: object) -> Life:
+    """Run a research campaign whose worker is a script; stop it now when its attempt starts."""
+    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
+    options = {"command": ["/bin/sh", "-c", script]}
+    home.contract = {
+        "campaign": "research",
+        "cells": [],
+        "held_out_cells": [],
+        "objective": None,
+        "budget": {"attempts": 2, **budget},
+        "agents": {"workers": {"backend": "command", "options": options}},
+    }
+    life = Life(home)
+    life.bench = replace(life.bench, stages=stages)
+    return life
+
+
+def test_a_stop_now_ends_a_running_worker(tmp_path: Path, stages: Stages) -> None:
+    life = stopped_campaign(tmp_path, stages, "echo begun; exec sleep 300")
+    begun = time.monotonic()
+
+    def stop(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(draft.data, AttemptStarted) for draft in drafts):
+            accepted = CommandAccepted(
+                sha256="e" * 64,
+                id="f" * 32,
+                type="stop_campaign",
+                issuer="i" * 32,
+                keys=[],
+                body={"assignment": ASSIGNMENT, "now": True},
+            )
+            life.book.append(Draft(accepted, assignment=ASSIGNMENT))
+
+    life.book.committed = stop
+    assert life.run()
+    assert time.monotonic() - begun < 60
+    (attempt,) = life.assignment.attempts.values()
+    assert (attempt.result, life.assignment.end_reason) == ("killed", "stopped")
+    told = [row.event.data for row in recorded(life.home.rig.ledger)]
+    (finished,) = [data for data in told if isinstance(data, AgentFinished)]
+    assert (finished.status, finished.stop_reason) == ("killed", "the campaign was stopped")
+
+
+def test_a_worker_gets_no_more_time_than_the_campaign_has_left(
+    tmp_path: Path, stages: Stages
+) -> None:
+    life = stopped_campaign(tmp_path, stages, "exec sleep 300", wall_s=1)
+    assert life.run()
+    assert life.assignment.end_reason == "budget: wall_s"
+    assert [a.result for a in life.assignment.attempts.values()] == ["limit"]

@@ -26,6 +26,14 @@ def reached(assignment: Assignment) -> str | None:
     return None
 
 
+def left(assignment: Assignment, name: str) -> float | None:
+    """Return what is left of a limit of the budget, 0 at least; None: there is no such limit."""
+    limit = getattr(assignment.contract.budget, name)
+    if limit is None:
+        return None
+    return max(0.0, float(limit) - assignment.spent.get(name, 0.0))
+
+
 def broken(assignment: Assignment) -> str | None:
     """Return that the rig or the kit is broken, or None."""
     ended = [a for a in assignment.attempts.values() if a.status == "ended"]

@@ -7,12 +7,15 @@ the whole process: the spawner starts it again and the ledger says where to go o
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Final
 
 from thermite.campaign import by_kind, hill_climb, review
 from thermite.campaign.goal import ALL_MET
 from thermite.campaign.state import Assignment
+from thermite.command.instant import read_instant
 from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
+from thermite.harness import clock
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
 from thermite.harness.lane import PAUSE_S, Lane, told
@@ -104,12 +107,18 @@ class Campaign:
         is_climb = self.assignment.contract.campaign == "hill_climb"
         if is_climb and not self.assignment.selftested:
             turn.short_selftest()
+        over = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(lanes, over))
         threads = [threading.Thread(target=self._guarded, args=(lane,)) for lane in lanes]
-        for thread in threads:
+        for thread in (watch, *threads):
             thread.start()
         for thread in threads:
             thread.join()
         self._wait_for_votes()
+        with self.bench.book.changed:
+            over.set()
+            self.bench.book.changed.notify_all()
+        watch.join()
         if not self.stopping.is_set():
             self._close_holds()
             self._measure_again(turn)
@@ -153,6 +162,32 @@ class Campaign:
             self._failure = told(f"infrastructure: {error}")
         except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
             self.fatal(error)
+
+    def _watch(self, lanes: Sequence[Lane], over: threading.Event) -> None:
+        """While lanes are at work, end their workers at a stop, and holds that waited too long."""
+        book = self.bench.book
+        try:
+            while not (over.is_set() or self.stopping.is_set()):
+                if self.assignment.stop_wanted == "now":
+                    for lane in lanes:
+                        lane.backend.stop()
+                self._expire_holds()
+                with book.changed:
+                    if not over.is_set():
+                        book.changed.wait(PAUSE_S)
+        except InfrastructureError as error:
+            self._failure = told(f"infrastructure: {error}")
+        except Exception as error:  # noqa: BLE001  a thread's fault must not pass unseen
+            self.fatal(error)
+
+    def _expire_holds(self) -> None:
+        most = timedelta(seconds=self.assignment.contract.judging.hold_timeout_s)
+        for number in hill_climb.open_holds(self.assignment):
+            with self.bench.book.lock:
+                attempt = self.assignment.attempts[number]
+                still = attempt.status == "held" and attempt.held_at is not None
+                if still and clock.now() - read_instant(attempt.held_at or "") >= most:
+                    self._append_all(hill_climb.hold_ran_out(self.assignment, number))
 
     def _append_all(self, payloads: Sequence[Strict]) -> None:
         self.bench.book.append(*[Draft(p, assignment=self.id) for p in payloads])

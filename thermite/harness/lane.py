@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from thermite.agent.brief import brief
-from thermite.campaign import attempts, by_kind, research
+from thermite.campaign import attempts, by_kind, limits, research
 from thermite.campaign.state import Assignment, Attempt
 from thermite.errors import InfrastructureError
 from thermite.harness import clock
@@ -109,10 +109,15 @@ class Lane:
         return True
 
     def _start(self, proposal: str) -> int | None:
-        """Start an attempt; None: a hold was resolved meanwhile, and that attempt goes first."""
+        """Start an attempt; None: look again.
+
+        A hold was resolved meanwhile and that attempt goes first, or the budget is spent.
+        """
         with self.book.lock:
             if self.assignment.open_attempt(self.number) is not None:
                 return None
+            if by_kind.end_reason(self.assignment) is not None:
+                return None  # another lane took the last attempt, or spent the rest
             number = len(self.assignment.attempts) + 1
             told = brief(self.assignment, self.number).encode()
             self._append(
@@ -162,6 +167,10 @@ class Lane:
         if answer is None and self.assignment.contract.campaign == "research":
             self._append(*research.after_submission(self.assignment, attempt))
             return
+        spends = answer is None and not attempt.released  # a released one was measured already
+        if spends and limits.left(self.assignment, "judge_s") == 0.0:
+            self._cut(attempt, "the campaign's budget of judge_s was spent before this was judged")
+            return
         answer = answer or self.turn.judge(number)
         if answer is None:
             self._cancel(attempt)
@@ -178,9 +187,11 @@ class Lane:
     def _cancel(self, attempt: Attempt) -> None:
         """End an attempt that a stop took from the judge; when the harness ends, it goes on."""
         if self.assignment.stop_wanted == "now" and not self.stopping.is_set():
-            said = "the campaign was stopped while this was judged"
-            verdict = attempts.unmeasured(attempt, "cancelled", [said])
-            self._append(verdict, e.AttemptEnded(attempt=verdict.attempt, result="cancelled"))
+            self._cut(attempt, "the campaign was stopped while this was judged")
+
+    def _cut(self, attempt: Attempt, said: str) -> None:
+        verdict = attempts.unmeasured(attempt, "cancelled", [said])
+        self._append(verdict, e.AttemptEnded(attempt=verdict.attempt, result="cancelled"))
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:
         """Return the verdict that takes no judge: a rejected hold, or a tree judged before."""

@@ -44,6 +44,9 @@ class Backend(Protocol):
     def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
         """Make the candidate of one attempt; number: the attempt's."""
 
+    def stop(self) -> None:
+        """End the work that is under way, from another thread: the campaign is stopped now."""
+
 
 def used(assignment: Assignment) -> set[str]:
     """Return the proposals that attempts took, but for those that a kill interrupted."""
@@ -93,6 +96,9 @@ class Replay:
             most_mib=contract.budget.candidate_mib,
         )
         return Work(made, status="no_change" if made is None else "ok")
+
+    def stop(self) -> None:
+        """Do nothing: a commit is made at once."""
 
 
 def backend_for(assignment: Assignment, repo: Path, command: Callable[[], Backend]) -> Backend:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from thermite.agent.brief import brief
+from thermite.campaign import limits
 from thermite.campaign.state import Assignment
 from thermite.errors import ContractError
 from thermite.harness import candidate, clock
@@ -19,7 +20,7 @@ from thermite.harness.candidate import Refused
 from thermite.harness.proposer import AgentStatus, Work, attempt_ref
 from thermite.kit.export import tree_entries
 from thermite.rig.refusal_words import unescaped
-from thermite.rig.stages import Stages
+from thermite.rig.stages import Slot, Stages
 from thermite.schema.ids import CommitId
 from thermite.schema.stage import CollectLimits, Entry, Limits
 
@@ -27,6 +28,8 @@ WALL_S: Final = 1800.0
 """Default limit of one attempt (agents and control, A6)."""
 TREE: Final = CollectLimits(entries=50_000, levels=128, total_bytes=64 << 20, links=True)
 """Limits of a lane's folder (agents and control, A3, collect); a project may hold links."""
+STOPPED: Final = "the campaign was stopped"
+"""Why a worker ends before its time."""
 DAY_S: Final = 86400
 """Longest limit of one attempt that a contract may ask for, s (our figure)."""
 
@@ -39,6 +42,8 @@ class Command:
         self.argv = _argv(options)
         self.wall_s = _wall_s(options)
         self.repo, self.lane, self.stages = repo, lane, stages
+        self._at_work: Slot | None = None
+        self._is_stopped = False
 
     def next_proposal(self, assignment: Assignment) -> str | None:
         """Return "": a command may be asked as long as the budget lasts."""
@@ -59,13 +64,20 @@ class Command:
             page.write_text(brief(assignment, self.lane), encoding="utf-8")
             told.add(page, "brief.md")
             slot.place(entries)
-            result = slot.run(
-                self.argv,
-                env=self._environment(slot.folder, told.path / "brief.md", number),
-                limits=Limits(timeout_s=self.wall_s, rss_mib=4096, disk_mib=4096, processes=512),
-                join_output=True,
-                readable=[told],
-            )
+            wall_s = min(self.wall_s, limits.left(assignment, "wall_s") or self.wall_s)
+            self._at_work, self._is_stopped = slot, False
+            try:
+                result = slot.run(
+                    self.argv,
+                    env=self._environment(slot.folder, told.path / "brief.md", number),
+                    limits=Limits(timeout_s=wall_s, rss_mib=4096, disk_mib=4096, processes=512),
+                    join_output=True,
+                    readable=[told],
+                )
+            finally:
+                self._at_work = None
+            if self._is_stopped:
+                return Work(None, "killed", STOPPED, result.stdout)
             into = Path(scratch) / "tree"
             into.mkdir()
             collected = slot.collect(["."], into, TREE)
@@ -81,6 +93,13 @@ class Command:
             status = "limit"
         stop = result.killed or (f"exit {result.exit_code}" if result.exit_code else None)
         return Work(made, status, stop, result.stdout)
+
+    def stop(self) -> None:
+        """End the program that is at work, if one is; what it left is not looked at."""
+        slot = self._at_work
+        if slot is not None:
+            self._is_stopped = True
+            slot.stop()
 
     def _environment(self, folder: Path, page: Path, number: int) -> dict[str, str]:
         return {

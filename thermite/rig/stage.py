@@ -350,6 +350,10 @@ class _LentSlot:
             reply, fds = self._line.ask("start", fields)
         return _result(reply, fds, argv, joined=join_output)
 
+    def stop(self) -> None:
+        """Ask for the end of what runs here; its own reply comes when it is proven gone."""
+        self._line.ask("kill", {"slot": self.name})
+
     def collect(self, paths: Sequence[str], into: Path, limits: CollectLimits) -> Collected:
         """Copy plain files out of the work folder into an empty folder."""
         target = os.open(into, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -62,6 +62,9 @@ class Slot(Protocol):
             InfrastructureError: the stage can't be started, or something of it survived.
         """
 
+    def stop(self) -> None:
+        """Ask, from another thread, for the end of what runs in it; nothing when nothing does."""
+
     def collect(self, paths: Sequence[str], into: Path, limits: CollectLimits) -> Collected:
         """Copy plain files below `paths` (relative to the work folder) into an empty folder."""
 
