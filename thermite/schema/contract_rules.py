@@ -204,10 +204,11 @@ def evidence_problems(judging: Judging, attempts: int) -> Found:
                 f" blocks to pass: set it to {blocks}"
             ),
         )
-    last = attempts * (1 + judging.infra_retries)
     cap = judging.confirm_max_blocks
+    last = attempts * (1 + judging.infra_retries)
     blocks = fewest_blocks(confirm_evidence(judging, last))
     if blocks <= cap:
+        yield from _guard_evidence_problems(judging)
         return
     most = _most_attempts(judging)
     way_out = f", or plan at most {most} attempts" if most else ""
@@ -218,6 +219,14 @@ def evidence_problems(judging: Judging, attempts: int) -> Found:
             f" {blocks} blocks to be confirmed: set it to {blocks}{way_out}"
         ),
     )
+
+
+def _guard_evidence_problems(judging: Judging) -> Found:
+    """Yield that no guard, each cell's own among them, can be shown as kept within confirm."""
+    cap, blocks = judging.confirm_max_blocks, fewest_blocks(-math.log(judging.guard_alpha))
+    if blocks > cap:
+        said = f"judging.confirm_max_blocks is {cap}, and a guard needs at least {blocks} blocks"
+        yield ("judging", "confirm_max_blocks"), f"{said} to be shown as kept: set it to {blocks}"
 
 
 def confirm_evidence(judging: Judging, k: int) -> float:

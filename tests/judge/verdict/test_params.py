@@ -169,6 +169,13 @@ def test_defaults_can_pass_for_thousands_of_attempts() -> None:
             "judging.max_blocks is 5, and a screen needs at least 6 blocks to pass: set it to 6",
             id="screen",
         ),
+        pytest.param(
+            Judging(guard_alpha=1e-13),
+            50,
+            "judging.confirm_max_blocks is 40, and a guard needs at least 44 blocks to be shown as"
+            " kept: set it to 44",
+            id="guard",
+        ),
     ],
 )
 def test_a_stage_that_can_never_pass_is_named(
