@@ -10,6 +10,7 @@ from tests.audit.conftest import Change
 from tests.audit.forger import edit, rechain, renumber, resign
 from tests.ledger.facts import Clock, Facts
 from tests.ledger.test_opening import append_unknown
+from tests.requirement import shows
 from thermite.audit.verify import audit, prove
 from thermite.command import strict_base64
 from thermite.command.note import read_note
@@ -221,6 +222,7 @@ def test_a_changed_schema_is_a_finding_and_the_rest_is_still_read(
     assert found.events == 23
 
 
+@shows("L3")
 def test_a_newer_layout_is_read_as_far_as_it_goes(whole: Path) -> None:
     connection = sqlite3.connect(whole)
     connection.execute("ALTER TABLE events ADD COLUMN more TEXT")
@@ -232,6 +234,7 @@ def test_a_newer_layout_is_read_as_far_as_it_goes(whole: Path) -> None:
     assert "version 2, and this Thermite knows version 1" in found.findings[0].explain
 
 
+@shows("L3")
 def test_a_newer_event_is_hashed_and_named(whole: Path, rig_key: SigningKey, clock: Clock) -> None:
     connection = sqlite3.connect(whole, isolation_level=None)
     connection.execute("DROP TRIGGER events_no_delete")
@@ -296,6 +299,7 @@ def test_a_tail_without_checkpoints_may_not_be_old(
     assert "3600 s after" in next(f.explain for f in found.findings if f.code == "stale_head")
 
 
+@shows("L6")
 def test_a_clock_that_was_set_is_shown_as_such(
     ledger: Ledger, facts: Facts, path: Path, clock: Clock
 ) -> None:

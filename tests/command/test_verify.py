@@ -21,6 +21,7 @@ from tests.command.orders import (
     payload,
     trusted,
 )
+from tests.requirement import shows
 from thermite.command.envelope import seal
 from thermite.command.verify import check_times
 from thermite.errors import CommandError
@@ -105,6 +106,7 @@ def test_nothing_of_an_unsigned_payload_is_looked_at() -> None:
 
 
 # Step 5
+@shows("K1")
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -259,6 +261,7 @@ def test_the_order_of_the_steps_is_the_pages() -> None:
 
 
 # Step 10
+@shows("K1")
 @pytest.mark.parametrize(
     "ahead",
     [
@@ -273,6 +276,7 @@ def test_a_small_difference_of_clocks_is_accepted_both_ways(ahead: timedelta) ->
     check_times(command, command.expires_at + ahead - timedelta(microseconds=1))
 
 
+@shows("K1")
 def test_too_early_and_too_late_name_both_clocks_and_the_difference() -> None:
     code, text = late(NOW - timedelta(days=1))
     assert code == "not_yet_valid"
@@ -291,6 +295,7 @@ def test_the_first_moments_outside_the_window_are_refused() -> None:
     assert late(NOW + timedelta(days=1, minutes=5))[0] == "expired"
 
 
+@shows("K1")
 def test_expiry_at_the_time_of_issue_is_valid_for_the_skew_only() -> None:
     at_once = {"expires_at": "2026-03-01T12:00:00Z"}
     check_times(opened(order(**at_once)), NOW)

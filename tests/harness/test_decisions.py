@@ -12,6 +12,7 @@ import pytest
 
 from tests.harness.live import Knock, Live, until
 from tests.orders import at, trusted
+from tests.requirement import shows
 from thermite.campaign.state import State
 from thermite.command.note import open_note
 from thermite.command.receipt import open_rig_card, receipt_id
@@ -49,6 +50,7 @@ def test_an_accepted_command_is_an_event_a_moved_file_and_a_receipt(
     assert (live.folder.blobs / receipt.command.sha256).read_bytes() == raw
 
 
+@shows("K4")
 def test_a_command_that_comes_again_gets_its_first_receipt(live: Live, knock: Knock) -> None:
     raw = live.orders.command()
     first = knock.accepted(raw)
@@ -60,6 +62,7 @@ def test_a_command_that_comes_again_gets_its_first_receipt(live: Live, knock: Kn
     assert len(live.files("done")) == 3
 
 
+@shows("K4")
 def test_a_resend_after_expiry_and_after_a_restart_is_a_duplicate(live: Live) -> None:
     left_s = 6.0  # of the five minutes that a late command is still taken
     begun = time.monotonic()
@@ -74,6 +77,7 @@ def test_a_resend_after_expiry_and_after_a_restart_is_a_duplicate(live: Live) ->
     assert (again.outcome, again.receipt) == ("duplicate", first.receipt)
 
 
+@shows("K4")
 def test_a_known_id_with_other_content_is_refused(live: Live, knock: Knock) -> None:
     knock.accepted(live.orders.command(id="a" * 32))
     answer = knock.refused(live.orders.command(id="a" * 32, expires_at=at(30)))
@@ -81,6 +85,7 @@ def test_a_known_id_with_other_content_is_refused(live: Live, knock: Knock) -> N
     assert live.types() == ["command_accepted", "command_refused"]
 
 
+@shows("K4")
 def test_the_same_body_under_a_new_id_is_a_new_command(live: Live, knock: Knock) -> None:
     knock.accepted(live.orders.command())
     knock.accepted(live.orders.command())
@@ -174,6 +179,7 @@ def test_a_command_that_names_a_checkpoint_gets_a_consistency_proof(
     assert (receipt.consistency.from_, receipt.consistency.to) == (2, 4)
 
 
+@shows("K12")
 def test_receipts_are_made_again_byte_for_byte(live: Live) -> None:
     live.open()
     knock = Knock(live)
@@ -328,6 +334,7 @@ def test_the_card_names_a_new_trust_as_soon_as_it_counts(live: Live, knock: Knoc
     assert [key.revoked_since for key in card.trust.keys] == [None, since]
 
 
+@shows("K12")
 def test_an_outbox_that_refuses_holds_up_no_decision(live: Live, knock: Knock) -> None:
     aside = live.folder.outbox.rename(live.state / "aside")
     answer = knock.accepted(live.orders.command())

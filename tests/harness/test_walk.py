@@ -33,6 +33,7 @@ def test_a_dropped_assignment_becomes_one(staged: Live, tmp_path: Path) -> None:
     assert staged.types()[-2:] == ["assignment_created", "mcp_servers"]
 
 
+@shows("K6")
 def test_a_burst_while_nobody_watched_is_decided_whole_and_once(live: Live) -> None:
     """2,000 files, copies among them, arrive while the supervisor is stopped by a signal."""
     live.open()

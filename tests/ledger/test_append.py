@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.ledger.facts import Clock, Facts
+from tests.requirement import shows
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
@@ -57,6 +58,7 @@ def test_another_word_on_the_same_attempt_is_refused_whole(ledger: Ledger, facts
     assert ledger.append([facts.steered()]) == [3]
 
 
+@shows("L6")
 def test_many_threads_get_numbers_without_gap(ledger: Ledger, facts: Facts, path: Path) -> None:
     got: list[int] = []
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.ledger.facts import Clock, Facts
+from tests.requirement import shows
 from thermite.command.note import open_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
@@ -56,6 +57,7 @@ def test_new_events_are_signed_after_a_minute(ledger: Ledger, facts: Facts, cloc
     assert size_of(ledger.newest_note()) == 4
 
 
+@shows("L6")
 def test_a_clock_that_went_back_does_not_put_off_a_note(
     ledger: Ledger, facts: Facts, clock: Clock
 ) -> None:

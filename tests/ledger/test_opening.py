@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.ledger.facts import Clock, Facts
+from tests.requirement import shows
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
@@ -42,7 +43,9 @@ def change(path: Path, *statements: str) -> None:
 @pytest.mark.parametrize(
     ("statements", "words"),
     [
-        pytest.param(["PRAGMA user_version=2"], "version 2, and .* version 1: upgrade", id="newer"),
+        pytest.param(
+            ["PRAGMA user_version=2"], "version 2, and .* version 1: upgrade", id="L3-newer"
+        ),
         pytest.param(["PRAGMA application_id=7"], "is no ledger: its application id", id="other"),
         pytest.param(
             ["UPDATE events SET body = cast(replace(body, '0.31', '0.91') AS BLOB) WHERE seq = 17"],
@@ -83,6 +86,7 @@ def test_a_missing_trigger_is_noticed(closed: Path, reopen: Callable[[], Ledger]
         reopen()
 
 
+@shows("L3")
 def test_a_newest_event_of_an_unknown_type_is_never_written_after(
     closed: Path, rig_key: SigningKey, clock: Clock
 ) -> None:

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.ledger.place import filesystem_problem
 
 LOCAL = [("/", "ext4"), ("/home", "xfs"), ("/tmp", "tmpfs")]
 
 
+@shows("L1")
 @pytest.mark.parametrize(
     "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "fuseblk", "afs", "ceph"]
 )
@@ -20,6 +22,7 @@ def test_a_network_filesystem_is_refused_by_name(kind: str) -> None:
     )
 
 
+@shows("L1")
 @pytest.mark.parametrize(
     "mounts",
     [

@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 
 from tests.ledger.facts import Clock, Facts
+from tests.requirement import shows
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
@@ -168,6 +169,7 @@ def test_a_backup_can_be_gone_on_with(
         assert again.append([facts.steered()]) == [3]
 
 
+@shows("L7")
 def test_a_slow_reader_does_not_make_the_log_grow(ledger: Ledger, facts: Facts, path: Path) -> None:
     ledger.append([facts.steered()])
     rows = recorded(path)

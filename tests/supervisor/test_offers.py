@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.orders import Orders, at, trusted
+from tests.requirement import shows
 from tests.supervisor.harness_end import PATIENCE_S, ROOT, Harness
 from thermite.command.signing_key import SigningKey
 from thermite.schema.offer import (
@@ -139,6 +140,7 @@ def test_folders_dot_files_and_other_names_are_left_alone(running: Harness) -> N
     assert running.silent(3)
 
 
+@shows("K6")
 def test_a_file_written_in_place_in_slow_pieces_is_offered_whole(running: Harness) -> None:
     raw = running.orders.command()
     third = len(raw) // 3
@@ -226,6 +228,7 @@ def test_files_that_arrived_while_it_was_stopped_are_all_found(harness: Harness)
     assert seen == names
 
 
+@shows("K7")
 def test_a_folder_that_is_made_anew_is_watched_again(running: Harness) -> None:
     running.orders.drop(running.orders.command())
     running.decide(running.offer()[0])
