@@ -1,11 +1,11 @@
 """A run through the spawner beside a bare posix_spawn of the same program.
 
 The whole round trip of a stage (asked, set up, executed, ended, proven gone, answered) with
-the harness small and at 1 GiB, at the level that this machine gives. Aim: at most 3 ms more
-than the bare spawn, as a median, and no more of it with the large harness. All are
-measured in turn, so that whatever else the machine does meets all; sums are taken round by
-round. Last, what an attendant may cost the clock: the recorded time of a run with 49,000
-files in its folder beside the same run with none, aim at most 1.05 times.
+the harness small and at 1 GiB, at each isolation level that this machine gives. Aim: at most 3 ms
+more than the bare spawn, as a median, and 6 ms at a level with namespaces, and no more of it with
+the large harness. All are measured in turn, so that whatever else the machine does meets all; sums
+are taken round by round. Last, what an attendant may cost the clock: the recorded time of a run
+with 49,000 files in its folder beside the same run with none, aim at most 1.05 times.
 """
 
 import os
@@ -18,12 +18,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from thermite.errors import InfrastructureError
 from thermite.rig.stages import Slot
 from thermite.rig.start import spawner
 from thermite.schema.stage import Entry, Limits
 
 ROUNDS = 150
-AIM_MS = 3.0
+AIMS_MS = {"users+namespaces": 6.0, "users": 3.0, "namespaces": 6.0, "none": 3.0}
+"""Most that a level may add, as a median, ms; the best level first."""
 FILES = 49_000
 FILE_ROUNDS = 20
 FILE_AIM = 1.05
@@ -89,17 +91,17 @@ def beside_files(full: Slot, none: Slot, path: str) -> float:
     return statistics.median(one / other for one, other in pairs)
 
 
-def main() -> int:
-    """Print the table."""
+def measure(level: str) -> None:
+    """Print the table of one level."""
     added: dict[str, float] = {}
     with (
         tempfile.TemporaryDirectory(dir="/var/tmp") as name,
-        spawner(Path(name) / "rig") as stages,
+        spawner(Path(name) / "rig", isolation=level) as stages,
         stages.slot("run-0") as slot,
         stages.slot("check") as second,
     ):
         Path(name).chmod(0o711)
-        print(f"isolation {stages.isolation.level}, {', '.join(stages.isolation.features)}")
+        print(f"\nisolation {stages.isolation.level}, {', '.join(stages.isolation.features)}")
         through(slot, [])
         for size, title in ((0, "small harness"), (LARGE, "harness of 1 GiB")):
             weight = bytearray(size)
@@ -115,8 +117,17 @@ def main() -> int:
         ratio = beside_files(second, slot, stages.path_variable)
     verdict = "kept" if ratio <= FILE_AIM else "MISSED"
     print(f"aim: recorded time beside files <= {FILE_AIM} times: {ratio:.3f}: {verdict}")
-    verdict = "kept" if max(added.values()) <= AIM_MS else "MISSED"
-    print(f"aim: added median <= {AIM_MS:g} ms at either size: {verdict}")
+    verdict = "kept" if max(added.values()) <= AIMS_MS[level] else "MISSED"
+    print(f"aim: added median <= {AIMS_MS[level]:g} ms at either size: {verdict}", flush=True)
+
+
+def main() -> int:
+    """Print the table of each level that can be had here, or of those that are named."""
+    for level in sys.argv[1:] or AIMS_MS:
+        try:
+            measure(level)
+        except InfrastructureError as error:
+            print(f"\nisolation {level}: not measured: {error}", flush=True)
     return 0
 
 
