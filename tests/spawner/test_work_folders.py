@@ -75,7 +75,9 @@ def test_outputs_are_copied_and_hashed(run: Runner, tmp_path: Path) -> None:
             id="socket",
         ),
         pytest.param(
-            "truncate -s 1T out/a", "out/a takes the outputs over 1048576 bytes", id="sparse"
+            "truncate -s 1T out/a",
+            "out/a takes the outputs over 1048576 bytes (1 MiB)",
+            id="sparse",
         ),
         pytest.param(
             "for i in $(seq 101); do echo > out/$i; done", "more than 100 files", id="entries"

@@ -21,7 +21,9 @@ _WORDS: Final[Mapping[str, Callable[[str, int], str]]] = {
     "path": lambda path, _: f"{path} is not a plain relative path",
     "entries": lambda _, most: f"more than {most} files and folders",
     "levels": lambda path, most: f"{path} is nested deeper than {most} levels",
-    "bytes": lambda path, most: f"{path} takes the outputs over {most} bytes",
+    "bytes": lambda path, most: (
+        f"{path} takes the outputs over {most} bytes ({most / 2**20:g} MiB)"
+    ),
 }
 
 

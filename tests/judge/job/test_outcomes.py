@@ -368,3 +368,31 @@ def test_a_candidate_alone_fails_as_beside_a_champion(
 ) -> None:
     verdict = single(tmp_path, failing)
     assert (verdict.verdict, verdict.reasons) == (kind, [why])
+
+
+@pytest.mark.parametrize(
+    ("killed", "note"),
+    [
+        pytest.param({"killed": "timeout"}, "run.timeout_s is 7", id="C8-run timeout"),
+        pytest.param({"killed": "memory"}, "run.rss_mib is 5", id="C8-run memory"),
+        pytest.param({"killed": "disk"}, "run.disk_mib is 3", id="C8-run disk"),
+        pytest.param(
+            {"build": {"killed": "timeout"}}, "build.timeout_s is 70", id="C8-build timeout"
+        ),
+        pytest.param(
+            {"build": {"killed": "disk", "log": "y"}}, "build.disk_mib is 30", id="C8-build disk"
+        ),
+        pytest.param({"exit": 1, "stderr": "killed: timeout"}, None, id="C8-only said so"),
+    ],
+)
+def test_the_limit_that_ended_it_is_named_with_its_value(
+    tmp_path: Path, killed: dict[str, object], note: str | None
+) -> None:
+    made = desk(tmp_path, program(**killed))
+    made.kit = msgspec.structs.replace(
+        KIT,
+        build=msgspec.structs.replace(KIT.build, timeout_s=70, disk_mib=30),
+        run=msgspec.structs.replace(KIT.run, timeout_s=7, rss_mib=5, disk_mib=3),
+    )
+    notes = [one for one in verdict_of(made).notes if one.startswith("the kit's limit")]
+    assert notes == ([] if note is None else [f"the kit's limit: {note}"])

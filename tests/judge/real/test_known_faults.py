@@ -231,3 +231,27 @@ def test_an_output_in_another_spelling_is_missing_and_both_are_shown(
         f"build: build outputs missing: {spelt} (there is {beside.removeprefix('out/')},"
         " which only looks the same)"
     )
+
+
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [
+        pytest.param(
+            'for (;;) if (write(1, "o", 1) < 0) break;',
+            "the kit's limit: run.timeout_s is 1",
+            id="C8-time",
+        ),
+        pytest.param(
+            'FILE *f = fopen("out/more", "w"); char k[1024] = {0};'
+            " for (int i = 0; i < 4096; i++) fwrite(k, 1, 1024, f); fclose(f);",
+            "the kit's limit: run.disk_mib is 3",
+            id="C8-disk",
+        ),
+    ],
+)
+def test_the_limit_that_applied_is_printed_and_not_the_built_in_one(
+    bench: Workshop, does: str, words: str
+) -> None:
+    change(bench, "run", timeout_s=1, disk_mib=3)
+    verdict = alone(bench, doing(does))
+    assert any(words in text for text in (*verdict.reasons, *verdict.notes))

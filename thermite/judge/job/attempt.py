@@ -5,6 +5,7 @@ and no candidate is blamed for that. Then duplicates by content, warm-up, screen
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -14,6 +15,7 @@ from thermite.judge.job.builds import arm_build
 from thermite.judge.job.desk import Desk
 from thermite.judge.job.ending import Ending, concluded, ending, plain_verdict
 from thermite.judge.job.goals import verify_goals
+from thermite.judge.job.limits import limit_notes
 from thermite.judge.job.single import judge_alone
 from thermite.judge.job.tape import Tape
 from thermite.judge.job.walk import Walk
@@ -24,6 +26,7 @@ from thermite.kit.examine import limit_warnings
 from thermite.schema.event import JudgeStarted, Verdict
 from thermite.schema.job import Held, Job, JudgeFact
 from thermite.schema.rule import MeasuredBlock, RuleParameters
+from thermite.schema.strict import Strict
 from thermite.schema.verdict import BLAME, Arm, JudgeStage
 
 BYTE_IDENTICAL = "the build is byte-identical to the champion's"
@@ -36,6 +39,20 @@ def judge(job: Job, desk: Desk) -> Verdict | Held | None:
     Builds, runs, checks, blocks and decisions are appended on the way; the verdict is not.
     None: the harness is stopping, and the job goes on later from its history.
     """
+    facts: list[Strict] = list(job.history)
+
+    def append(made: Sequence[Strict]) -> None:
+        desk.append(made)
+        facts.extend(made)
+
+    answer = _judged(job, replace(desk, append=append))
+    if not isinstance(answer, Verdict):
+        return answer
+    notes = [*answer.notes, *limit_notes(facts, desk.kit)]
+    return msgspec.structs.replace(answer, notes=notes)
+
+
+def _judged(job: Job, desk: Desk) -> Verdict | Held | None:
     try:
         check_target(desk)
         match job.kind:
