@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spawner.conftest import NewRig, Runner
+from tests.spawner.conftest import NewRig, Runner, live
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
 from thermite.schema.stage import CollectLimits, Limits
@@ -29,8 +29,8 @@ def test_the_record_names_what_was_applied_and_what_was_not(viewed: Stages) -> N
     with viewed.slot("run-0") as slot:
         record = Runner(viewed, slot).sh("true").isolation
     assert record.level == "users+namespaces"
-    assert {"mntns", "ipcns", "netns", "tmpfs", "seccomp"} <= set(record.features)
-    assert "pidns" in record.gaps
+    assert {"pidns", "mntns", "ipcns", "netns", "tmpfs", "seccomp"} <= set(record.features)
+    assert not {"pidns", "network", "abstract_sockets"} & set(record.gaps)
     assert record.network == "netns+seccomp"
     assert record.proof is not None
     assert record.proof.survivors == 0
@@ -46,6 +46,19 @@ def test_shared_folders_are_empty_its_own_and_gone_with_the_stage(
         assert run.sh("ls -A /tmp").stdout == b""
     assert not Path("/tmp/left").exists()
     assert not Path("/dev/shm/left").exists()
+
+
+def test_others_processes_are_not_there_and_its_own_end_with_it(viewed: Stages) -> None:
+    with viewed.slot("run-0") as slot:
+        run = Runner(viewed, slot)
+        text = "ls -d /proc/[0-9]*; kill -KILL 1; kill -KILL -1; setsid sleep 99 & echo here"
+        result = run.sh(text)
+        assert result.stdout.split() == [b"/proc/1", b"/proc/2", b"here"]
+        assert result.isolation.proof is not None
+        assert result.isolation.proof.survivors == 0
+        assert live(result.isolation.uid) == 0
+        assert run.python("import os; os.abort()").exit_code == 134
+        assert run.sh("sleep 99", timeout_s=0.2).killed == "timeout"
 
 
 def test_shared_folders_are_bounded(viewed: Stages) -> None:

@@ -36,7 +36,6 @@ GAPS: Final[Mapping[str, str]] = {
     "killer_priority": "give the process CAP_SYS_NICE",
     "leftovers": "a stage may leave what is not found: run as root",
     "network": "needs seccomp on x86-64 or aarch64",
-    "pidns": "this version makes no pid namespaces: a stage sees others' process ids",
     "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
     "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
     "unmapped_memory": "no remedy in this version; the kernel ends a stage first",

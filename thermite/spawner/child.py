@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NoReturn
 
-from . import linux, own_root, own_view
+from . import linux, own_pids, own_root, own_view
 from .ahead import KEPT_FD, LINE_FD
 from .landlock import DEVICES, READ, Ruleset
 from .own_view import View
@@ -166,10 +166,12 @@ def wait_for_order(
 
 def _enter(view: View, line: socket.socket, parent: int, *, network: bool) -> int:
     """Enter a view of the stage's own; return what this process's parent is called there."""
-    if not view.is_rootless:
+    spawner = os.pidfd_open(parent)
+    if view.is_rootless:
+        own_root.enter(view, line, spawner, network=network)
+    else:
         own_view.enter(view, network=network)
-        return parent
-    own_root.enter(view, line, parent, network=network)
+        own_pids.enter(line, spawner)
     return _OUTSIDE
 
 

@@ -94,14 +94,24 @@ def _is_nobody_left(ground: Ground, slot: Slot) -> bool:
     """Return whether the kernel knows no process of the slot's user: nothing to kill, proven."""
     if slot.identity is None or not ground.level.sees_absence or not _is_reaped(slot):
         return False
+    if slot.live is not None and slot.live.init is not None:
+        return False
     ground.reap()
     return not anybody(slot.uid)
 
 
 def _way(slot: Slot) -> Callable[[Ground, Slot], Step[int]]:
-    if slot.identity is not None:
-        return _end_uid
-    return _end_tree if slot.live is None or slot.live.init is None else _end_namespace
+    if slot.live is not None and slot.live.init is not None:
+        return _end_namespace if slot.identity is None else _end_namespace_and_uid
+    return _end_tree if slot.identity is None else _end_uid
+
+
+def _end_namespace_and_uid(ground: Ground, slot: Slot) -> Step[int]:
+    """Do both, as no process of a slot's user should be elsewhere, and none may be."""
+    left = yield from _end_namespace(ground, slot)
+    if not left and _is_nobody_left(ground, slot):
+        return 0
+    return (yield from _end_uid(ground, slot))
 
 
 def _end_namespace(ground: Ground, slot: Slot) -> Step[int]:

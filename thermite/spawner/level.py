@@ -56,11 +56,10 @@ def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict
 
 
 def _add_namespaces(level: Level) -> None:
-    """Give every stage a view of its own; no pid namespace: the killer does what it would do."""
-    level.name, level.own_view = "users+namespaces", True
-    level.features += ["mntns", "ipcns", "netns", "tmpfs"]
+    """Give every stage a view of its own."""
+    level.name, level.own_view, level.own_pids = "users+namespaces", True, True
+    level.features += ["pidns", "mntns", "ipcns", "netns", "tmpfs"]
     level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
-    level.gaps.append("pidns")
     if "network" in level.gaps:
         level.gaps.remove("network")
 

@@ -4,27 +4,17 @@ A user namespace gives the right to make all others, and maps the user to itself
 can no more than outside. What a stage sees is put together from what it may see: folders of
 the system, read-only, the stage root, and empty shared folders. The rig's folder, the user's
 own files and its sockets are not there; process ids, queues and network are its own.
-
-    spawner ── helper     makes namespaces and root, starts the next two, and leaves
-            ├─ init       process 1 in there; buries orphans, and its end is everybody's
-            └─ stage      process 2, and the spawner's own child, which it stamps and reaps
-
-Once init's end has been waited for, the kernel has ended all in there. Init leaves with the
-spawner. Source: isolation, finding 4 and 4.2; pid_namespaces(7), user_namespaces(7).
+Source: isolation, 4.2; user_namespaces(7).
 """
 
 import os
-import select
-import signal
 import socket
-from typing import Final, NoReturn
+from typing import Final
 
-from . import linux
-from .ahead import BESIDE, STARTED
+from . import linux, own_pids
 from .landlock import SYSTEM
 from .own_view import SHARED, View, make_passable, share
 
-_PROC: Final = "/proc"
 _TOP: Final = "/tmp"  # noqa: S108 - covered by the new root until it is everything
 _ROOT: Final = "mode=0755,size=1m,nr_inodes=4096"
 _HIDDEN: Final = "mode=0711,size=64k,nr_inodes=64"
@@ -36,12 +26,12 @@ def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> No
 
     Args:
         line: the spawner's, on which the numbers of init and stage are said.
+        spawner: its pidfd, which is closed here.
         network: keep the machine's network.
 
     Raises:
         OSError: the kernel refused.
     """
-    watched = os.pidfd_open(spawner)
     uid, gid = os.getuid(), os.getgid()
     flags = linux.NEW_USER | linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
     linux.close_to_tracers(closed=False)  # a process that is closed can't write its own maps
@@ -51,22 +41,10 @@ def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> No
         ("uid_map", f"{uid} {uid} 1"),
         ("gid_map", f"{gid} {gid} 1"),
     ):
-        _write(f"{_PROC}/self/{name}", text)
+        _write(f"{own_pids.PROC}/self/{name}", text)
     linux.close_to_tracers()
     _build(view)
-    init = os.fork()
-    if init == 0:
-        _stay(watched)
-    os.close(watched)
-    told, helper = os.pipe2(os.O_CLOEXEC)
-    stage = linux.fork_beside()
-    if stage:
-        line.send(STARTED.pack(BESIDE, init, stage))
-        os._exit(0)
-    os.close(helper)
-    os.read(told, 1)  # until the helper is gone: nothing is said before it has told
-    os.close(told)
-    linux.mount("proc", _PROC, "proc", _PLAIN | linux.MS_NOEXEC)
+    own_pids.enter(line, spawner)
 
 
 def _write(path: str, text: str) -> None:
@@ -75,19 +53,6 @@ def _write(path: str, text: str) -> None:
         os.write(fd, text.encode())
     finally:
         os.close(fd)
-
-
-def _stay(spawner: int) -> NoReturn:
-    """Be process 1 until the spawner is gone: who ends here is buried by the kernel."""
-    try:
-        os.setsid()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        kept = os.dup2(spawner, 0)
-        linux.close_from(kept + 1)
-        linux.keep_capabilities(0)
-        select.select([kept], [], [])
-    finally:
-        os._exit(0)
 
 
 def _build(view: View) -> None:

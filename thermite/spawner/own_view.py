@@ -1,4 +1,4 @@
-"""A stage's own view of the machine: its mounts, its queues, its network.
+"""A stage's own view of the machine: its mounts, its queues, its network, its process ids.
 
 Entered by the stage's process ahead of its order, while it still has privileges. The shared
 folders are one empty tmpfs, bounded when the order comes, that goes with the stage's last
@@ -44,8 +44,8 @@ def enter(view: View, *, network: bool) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    flags = linux.NEW_MOUNTS | linux.NEW_IPC | (0 if network else linux.NEW_NETWORK)
-    linux.unshare(flags)
+    flags = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_PIDS
+    linux.unshare(flags | (0 if network else linux.NEW_NETWORK))
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
     path = view.stage_root
     root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered

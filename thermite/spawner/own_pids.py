@@ -1,0 +1,60 @@
+"""Process ids of a stage's own: nobody else can be named, and one end is everybody's.
+
+    spawner ── helper     makes the namespaces, starts the next two, and leaves
+            ├─ init       process 1 in there; buries orphans, and its end is everybody's
+            └─ stage      process 2, and the spawner's own child, which it stamps and reaps
+
+So the stage's signals mean what they mean elsewhere, its clock and its rusage are the spawner's
+to read, and once init's end has been waited for, the kernel has ended all in there. Init leaves
+with the spawner. Source: isolation, finding 4; pid_namespaces(7).
+"""
+
+import os
+import select
+import signal
+import socket
+from typing import Final, NoReturn
+
+from . import linux
+from .ahead import BESIDE, STARTED
+
+PROC: Final = "/proc"
+
+
+def enter(line: socket.socket, spawner: int) -> None:
+    """Return as process 2 of the new namespace; the caller's process tells of it and leaves.
+
+    Args:
+        line: the spawner's, on which the numbers of init and stage are said.
+        spawner: its pidfd, which is closed here.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    init = os.fork()
+    if init == 0:
+        _stay(spawner)
+    os.close(spawner)
+    told, helper = os.pipe2(os.O_CLOEXEC)
+    stage = linux.fork_beside()
+    if stage:
+        line.send(STARTED.pack(BESIDE, init, stage))
+        os._exit(0)
+    os.close(helper)
+    os.read(told, 1)  # until the helper is gone: nothing is said before it has told
+    os.close(told)
+    linux.mount("proc", PROC, "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+def _stay(spawner: int) -> NoReturn:
+    """Be process 1 until the spawner is gone: who ends here is buried by the kernel."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        kept = os.dup2(spawner, 0)
+        linux.close_from(kept + 1)
+        linux.keep_capabilities(0)
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        select.select([kept], [], [])
+    finally:
+        os._exit(0)
