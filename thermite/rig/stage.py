@@ -263,7 +263,9 @@ class _Rig:
     @contextlib.contextmanager
     def block(self) -> Iterator[None]:
         """Hold the clock locks and freeze every other slot."""
-        self._line.ask("block_begin", {"cpus": self._told["run_cpus"], "cards": []})
+        self._line.ask(
+            "block_begin", {"cpus": self._told["run_cpus"], "cards": self._told["cards"]}
+        )
         try:
             yield
         finally:

@@ -36,7 +36,9 @@ class SpawnerConfig:
     state: the rig's folder; stage_root: where stage folders lie, STATE/stages by default;
     fallback_root: where a fresh stage root may be made when stages can't reach stage_root,
     None where that is an error; slots: name to whether it has the network; private:
-    further folders that no stage may read; isolation: auto, none or users.
+    further folders that no stage may read; isolation: a level, or auto; slot_env: variables
+    of a slot's stages beside those that each is given; cards: the numbers, in the order of
+    PCI addresses, of those that a block holds the clock of.
     """
 
     state: Path
@@ -48,6 +50,8 @@ class SpawnerConfig:
     uid_range: tuple[int, int] | None = None
     run_dir: Path | None = None
     run_cpus: Sequence[int] | None = None
+    slot_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    cards: Sequence[int] = ()
     stage_path: str | None = None
     realtime_runs: bool = False
 
@@ -67,6 +71,8 @@ class SpawnerConfig:
             "fallback_root": None if self.fallback_root is None else str(self.fallback_root),
             "uid_range": self.uid_range or numbers_of("THERMITE_UID_RANGE", "-"),
             "run_cpus": self.run_cpus or numbers_of("THERMITE_RUN_CPUS", ","),
+            "slot_env": {slot: dict(one) for slot, one in self.slot_env.items()},
+            "cards": list(self.cards),
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "stage_path": self.stage_path,
             "realtime_runs": self.realtime_runs,

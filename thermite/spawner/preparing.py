@@ -71,7 +71,7 @@ def order_of(
                 opened.callback(os.close, reach[-1])
         order = Order(
             argv=fields["argv"],
-            env=fields["env"],
+            env={**fields["env"], **ground.settings.slot_env.get(slot.name, {})},
             identity=slot.identity,
             processes=_process_limit(
                 slot, fields["limits"]["processes"], own_pids=ground.level.own_pids

@@ -151,6 +151,7 @@ def _probe(ground: Ground) -> Reply:
         "passed_over": level.passed_over,
         "slots": slots,
         "run_cpus": sorted(ground.run_cpus),
+        "cards": sorted(ground.settings.cards),
         "path": ground.settings.stage_path,
         "stage_root": ground.stage_root,
     }

@@ -33,6 +33,8 @@ class Settings:
     below which a fresh stage root is made when stages can't reach stage_root, or None: then
     that is an error; slots: name to whether it has the network; private: folders that no
     stage may read; run_cpus: None for the last CPU when there is more than one;
+    slot_env: variables of a slot's stages that nobody else decides, as the card of its runs;
+    cards: numbers of the cards that blocks are timed on;
     realtime_runs: timed runs are SCHED_FIFO, so that nothing else holds them up;
     client_fd: the socket of a harness that is there already; children: both, or none.
     """
@@ -46,6 +48,8 @@ class Settings:
     uid_range: tuple[int, int] = DEFAULT_UID_RANGE
     run_dir: str = DEFAULT_RUN_DIR
     run_cpus: tuple[int, ...] | None = None
+    slot_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    cards: tuple[int, ...] = ()
     stage_path: str = DEFAULT_STAGE_PATH
     realtime_runs: bool = False
     client_fd: int | None = None
@@ -70,6 +74,10 @@ def read_settings(raw: bytes) -> Settings:
     return _checked(told)
 
 
+def _variables(told: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in told.items()}
+
+
 def _checked(told: dict[str, Any]) -> Settings:
     try:
         children = {
@@ -78,10 +86,14 @@ def _checked(told: dict[str, Any]) -> Settings:
         }
         low, high = told.pop("uid_range", DEFAULT_UID_RANGE)
         cpus = told.pop("run_cpus", None)
+        cards = told.pop("cards", ())
+        slot_env = {slot: _variables(one) for slot, one in told.pop("slot_env", {}).items()}
         settings = Settings(
             **told | {"private": tuple(told.get("private", ()))},
             uid_range=(int(low), int(high)),
             run_cpus=None if cpus is None else tuple(int(cpu) for cpu in cpus),
+            cards=tuple(int(card) for card in cards),
+            slot_env=slot_env,
             children=children,
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:

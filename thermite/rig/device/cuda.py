@@ -7,14 +7,18 @@ Source: Kit manifest, Processes; kernel documentation, ABI/testing/sysfs-bus-pci
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from thermite.errors import UsageError
 
 TARGET: Final = "cuda-gpu"
 DEVICES: Final = Path("/sys/bus/pci/devices")
+TOLD: Final = Path("/proc/driver/nvidia/gpus")
+"""What the vendor's driver tells of each card, by its address."""
+VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
+_UUID: Final = re.compile(r"^GPU UUID:\s*(GPU-[0-9a-f-]{36})$", re.MULTILINE)
 _NVIDIA: Final = "0x10de"
 """The vendor in the PCI registry (pci-ids, 10de)."""
 _DISPLAY: Final = "0x03"
@@ -38,10 +42,40 @@ def near_cpus(cards: Sequence[str], devices: Path = DEVICES) -> frozenset[int]:
     return frozenset.intersection(*told) if told else frozenset()
 
 
+class Card(NamedTuple):
+    """One card: its number in the order of PCI addresses, and what shows it to a program alone.
+
+    number: the machine's own, whoever counts; variables: of a run's environment.
+    """
+
+    number: int
+    variables: Mapping[str, str]
+
+
+def judge_cards(cards: Sequence[str], devices: Path = DEVICES, told: Path = TOLD) -> list[Card]:
+    """Return the cards of these addresses, in their order.
+
+    A card is shown by its UUID where the driver tells it, else by its number among all cards.
+
+    Raises:
+        UsageError: a card of that address is not there; by whoever wrote rig.toml.
+    """
+    every = _all_cards(devices)
+    return [_card(_folder(card, devices), every, told) for card in cards]
+
+
+def _card(folder: Path, every: Sequence[Path], told: Path) -> Card:
+    number = every.index(folder)
+    found = _UUID.search(_read(told / folder.name / "information"))
+    if found:
+        return Card(number, {VISIBLE: found[1]})
+    return Card(number, {VISIBLE: str(number), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+
+
 def _folder(card: str, devices: Path) -> Path:
     found = _ADDRESS.fullmatch(card.lower())
     folder = devices / (f"{found[1]}:{found[2]}:{found[3]}.{found[4]}" if found else "none")
-    if not found or not folder.is_dir():
+    if folder not in _all_cards(devices):
         there = ", ".join(one.name for one in _all_cards(devices)) or "none"
         raise UsageError(
             f"cards of rig.toml names {card[:80]!a}, and the cards here are {there}: give the"
