@@ -98,7 +98,8 @@ def test_every_refusal_of_an_output_stands_in_the_page() -> None:
         )
         assert f"`{text}`" in LIMITS
     for kind in ("entries", "levels", "bytes"):
-        assert f"`{refusal_words.refusal('<path>', kind, 7).replace('7', '<n>')}`" in LIMITS
+        text = refusal_words.refusal("<path>", kind, 3 << 20).replace(str(3 << 20), "<n>")
+        assert f"`{text.replace('(3 MiB)', '(<n> MiB)')}`" in LIMITS
 
 
 def test_the_table_of_ends_is_what_the_attacks_find() -> None:
