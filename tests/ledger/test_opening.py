@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.ledger.facts import Clock, Facts
@@ -95,20 +96,41 @@ def test_a_newest_event_of_an_unknown_type_is_never_written_after(
         Ledger.open(closed, rig_key, now=clock)
 
 
-def append_unknown(path: Path, rig_key: SigningKey, clock: Clock) -> None:
+@shows("L3")
+def test_a_known_type_with_more_members_is_a_newer_versions_too(
+    closed: Path, rig_key: SigningKey, clock: Clock, facts: Facts
+) -> None:
+    raw = msgspec.json.encode(facts.steered())
+    body = raw.replace(b'"lane":null}', b'"lane":null,"tone":"kind"}')
+    assert body != raw
+    append_unknown(closed, rig_key, clock, "steered", body)
+    before = closed.read_bytes()
+    with pytest.raises(
+        LedgerError, match=r"^event 22 \(steered\) can't be read: .*upgrade Thermite"
+    ):
+        Ledger.open(closed, rig_key, now=clock)
+    assert closed.read_bytes() == before
+
+
+def append_unknown(
+    path: Path,
+    rig_key: SigningKey,
+    clock: Clock,
+    kind: str = "verdict@2",
+    body: bytes = b'{"type":"verdict@2","id":"00","data":{"new":1}}',
+) -> None:
     """Append an event as a newer Thermite would, with its checkpoint."""
     from thermite.command.note import Checkpoint, sign_note
     from thermite.ledger.chain import leaf, link
     from thermite.ledger.opening import look
 
     standing = look(path, rig_key.public, 0)
-    body = b'{"type":"verdict@2","id":"00","data":{"new":1}}'
     head = link(standing.head, 22, leaf(body))
     standing.tree.append(leaf(body))
     said = standing.opened
     note = Checkpoint(said.rig, said.ledger, 22, standing.tree.root(22), head, clock())
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("INSERT INTO events VALUES (22, 'verdict@2', ?, ?, NULL)", (body, head))
+    connection.execute("INSERT INTO events VALUES (22, ?, ?, ?, NULL)", (kind, body, head))
     connection.execute(
         "INSERT INTO checkpoints VALUES (22, ?)", (sign_note(note, rig_key).encode(),)
     )

@@ -19,7 +19,7 @@ from thermite.ledger.encode import Row
 from thermite.ledger.merkle import Tree
 from thermite.ledger.place import filesystem_problem
 from thermite.ledger.reading import opened
-from thermite.ledger.replay import Opening, Stored, decoded, opening, stored
+from thermite.ledger.replay import Opening, Stored, check_known, decoded, opening, stored
 from thermite.ledger.whole import made_whole
 
 
@@ -115,7 +115,11 @@ def _look(
 def _rehash(
     connection: sqlite3.Connection, said: Opening, key: bytes
 ) -> tuple[Tree, bytes, Stored]:
-    """Rehash every event: the tree needs every leaf, so none is taken on trust."""
+    """Rehash every event: the tree needs every leaf, so none is taken on trust.
+
+    An event of a newer version anywhere is found here, before a writer has left its log beside
+    a file that it may not go on with.
+    """
     tree, head = Tree(), genesis(said.ledger, key)
     newest: Stored | None = None
     for row in stored(connection):
@@ -126,6 +130,7 @@ def _rehash(
                 f"event {row.seq} does not fit the hash before it: the ledger was changed;"
                 " run thermite audit"
             )
+        check_known(row)
         tree.append(hashed)
         newest = row
     if newest is None:

@@ -119,6 +119,19 @@ def stored(
         after = page[-1].seq
 
 
+def check_known(row: Stored) -> None:
+    """Refuse an event of a type that only a newer version knows.
+
+    Raises:
+        LedgerError: in the words of ledger and signing, 3.5.
+    """
+    if row.type not in ENVELOPES:
+        raise LedgerError(
+            f"event {row.seq} is {row.type[:64]!a}, which this version does not know:"
+            " upgrade Thermite"
+        )
+
+
 def decoded(row: Stored) -> Event:
     """Return a row's event.
 
@@ -128,12 +141,11 @@ def decoded(row: Stored) -> Event:
     try:
         event = decode(row.body)
     except ValueError as error:
-        if row.type not in ENVELOPES:
-            raise LedgerError(
-                f"event {row.seq} is {row.type[:64]!a}, which this version does not know:"
-                " upgrade Thermite"
-            ) from None
-        raise LedgerError(f"event {row.seq} can't be read: {error}") from None
+        check_known(row)
+        raise LedgerError(
+            f"event {row.seq} ({row.type}) can't be read: {error}; upgrade Thermite if a newer one"
+            " wrote it"
+        ) from None
     if type(event) is not ENVELOPES.get(row.type):
         raise LedgerError(
             f"event {row.seq} is called {row.type[:64]!a}, and its body says otherwise: the"
