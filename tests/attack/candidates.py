@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from tests.levels import LEVELS, OWN_USER
 from thermite.schema.stage import LevelName
 
-BOUNDED = tuple(level for level in OWN_USER if "namespaces" in level)
+OWN_PIDS: LevelName = "namespaces"
+"""Where a stage's processes see each other alone: beside them is only the one that ends them."""
+BOUNDED = tuple(level for level in LEVELS if "namespaces" in level)
 COUNTED = tuple(level for level in OWN_USER if level not in BOUNDED)
 """Where shared memory is the machine's and is counted, not a filesystem of the stage's own."""
 
@@ -205,7 +207,18 @@ ATTACKS = (
         "import sys\nfor _ in range(256): sys.stdout.write('a' * (1 << 20))\nprint('end')",
         said="a" * (64 * 1024 - 4) + "end",
     ),
-    Attack("23-parent", TRY + "tried(lambda: os.kill(os.getppid(), 0))", said="EPERM"),
+    Attack(
+        "23-parent",
+        TRY + "tried(lambda: os.kill(os.getppid(), 0))",
+        said="EPERM",
+        levels=tuple(level for level in LEVELS if level != OWN_PIDS),
+    ),
+    Attack(
+        "23-nobody-in-sight",
+        "import os\nprint(os.getppid(), *(n for n in os.listdir('/proc') if n.isdigit()))",
+        said="0 1 2",
+        levels=tuple(level for level in LEVELS if level == OWN_PIDS),
+    ),
     Attack(
         "26-network",
         TRY + "for family, kind in ((2, 1), (2, 2), (10, 1), (16, 3), (40, 1),"

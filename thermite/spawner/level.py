@@ -138,7 +138,7 @@ def _namespaces(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     level.name, level.own_view, level.own_pids = "namespaces", True, True
     level.features += ["userns", "pidns", "mntns", "ipcns", "netns", "tmpfs"]
     level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
-    level.gaps = ["clock_lock"]
+    level.gaps = ["clock_lock", "unmapped_memory"]
     return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
 
 
