@@ -9,7 +9,7 @@ import click
 from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
-from thermite.cli.rig_serve import SETTINGS, rig_settings
+from thermite.cli.rig_serve import SETTINGS, check_filesystem, rig_settings
 from thermite.errors import UsageError
 from thermite.rig.accounts import account_names, make_accounts, numbers_in_use, uid_range
 from thermite.schema.rig_settings import RigSettings
@@ -45,6 +45,7 @@ def command(output: Output, state: Path, name: str) -> None:
     """
     needs_root("init")
     state = state.absolute()
+    check_filesystem(state)
     if not state.parent.is_dir():
         raise UsageError(f"{state.parent} is no folder: make it first")
     rig_toml = state / SETTINGS

@@ -10,13 +10,15 @@ from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.command.trust import read_trust, trust_problems
-from thermite.errors import UsageError
+from thermite.errors import InfrastructureError, UsageError
+from thermite.ledger.place import filesystem_problem
 from thermite.rig.device import cuda
 from thermite.rig.pinning import timed_cpus
 from thermite.rig.start import SpawnerConfig, become
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
 SETTINGS: Final = "rig.toml"
+LEDGER: Final = "ledger.db"
 MAX_TRUST_BYTES: Final = 1 << 16
 """A file of public lines of more than 64 KiB is a mistake (our figure)."""
 
@@ -37,6 +39,7 @@ def command(
 ) -> None:
     """Serve a rig until it is told to end (SIGTERM); the process becomes the rig's spawner."""
     state = state.absolute()
+    check_filesystem(state)
     make_state(state)
     settings = rig_settings(state, name)
     env = {"THERMITE_STATE": str(state)}
@@ -44,6 +47,17 @@ def command(
         env["THERMITE_FIRST_TRUST"] = first_trust(trust)
     output.progress(f"serving {settings.name} in {state}")
     become(spawner_config(state, settings, fallback=fallback), env)
+
+
+def check_filesystem(state: Path) -> None:
+    """Refuse a folder where no ledger can be kept before anything is made in it.
+
+    Raises:
+        InfrastructureError: with the filesystem's type (known faults, L1).
+    """
+    problem = filesystem_problem(state / LEDGER)
+    if problem is not None:
+        raise InfrastructureError(problem)
 
 
 def make_state(state: Path) -> None:
