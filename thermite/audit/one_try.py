@@ -35,6 +35,8 @@ class Try:
     def __init__(self, p: RuleParameters | None = None, k: int = 0) -> None:
         self.p, self.k = p, k
         self.facts: list[Run | Check] = []
+        self.failed: Run | None = None
+        self._by_block: dict[tuple[JudgeStage, int | None], list[Run | Check]] = {}
         self.seconds = 0.0
         self.counted: dict[JudgeStage, list[MeasuredBlock]] = {}
         self.numbers: dict[str, int] = {}
@@ -43,16 +45,25 @@ class Try:
     def take(self, fact: Run | Check) -> str | None:
         """Take a run or a check; return what is wrong with it, or None."""
         self.facts.append(fact)
-        if not isinstance(fact, Run) or fact.record is None:
+        self._by_block.setdefault((fact.stage, fact.block), []).append(fact)
+        if not isinstance(fact, Run):
+            return None
+        if self.failed is None and fact.outcome != "ok":
+            self.failed = fact
+        if fact.record is None:
             return None
         self.seconds += fact.record.t_ns / 1e9
         found = flags(fact.record)
         return None if found == fact.flags else ", ".join(found) or "undisturbed"
 
+    def forget(self) -> None:
+        """Keep what was made of the facts and not the facts: a verdict stands on them."""
+        self.facts.clear()
+        self._by_block.clear()
+
     def own(self, block: Block) -> list[Run | Check]:
         """Return the runs and checks of a block."""
-        at = (block.stage, block.block)
-        return [fact for fact in self.facts if (fact.stage, fact.block) == at]
+        return self._by_block.get((block.stage, block.block), [])
 
     def count(self, block: Block, p: RuleParameters) -> str | None:
         """Make a block again; return how it differs, or None when it is as recorded."""
@@ -93,15 +104,17 @@ class Try:
 
     def decide(self, stage: JudgeStage, p: RuleParameters, nudge: float = 0.0) -> Ruling | None:
         """Return what the rule says of the counted blocks of a stage, None without any."""
-        blocks = [_moved(one, nudge) for one in self.counted.get(stage, [])]
+        blocks = self.counted.get(stage, [])
+        if nudge:
+            blocks = [_moved(one, nudge) for one in blocks]
         if not blocks:
             return None
         match stage:
             case "screen":
-                return decide_screen(blocks, p, spent_s=self.seconds)
+                return decide_screen(blocks, p, spent_s=self.seconds, full=False)
             case "confirm":
                 screen = self.counted.get("screen", [])
-                return decide_confirm(screen, blocks, p, self.k, spent_s=self.seconds)
+                return decide_confirm(screen, blocks, p, self.k, spent_s=self.seconds, full=False)
             case _:
                 return decide_re_anchor(blocks, p)
 
@@ -124,11 +137,11 @@ class Try:
 
     def kind(self) -> str | None:
         """Return the verdict that the facts lead to, None when they lead to none."""
-        failed = next((f for f in self.facts if isinstance(f, Run) and f.outcome != "ok"), None)
+        failed = self.failed
         if failed is not None:
             blame = BLAME[failed.arm]
             return next((kind for name, kind in blame.items() if name == failed.outcome), None)
-        if self.p is not None:
+        if self.p is not None and self.p.constraints:
             broken = broken_constraints(paired(self.facts), self.p.constraints, self.p.metrics)
             if broken:
                 ours = all(arm == "candidate" for arm, _ in broken)
@@ -152,14 +165,12 @@ def dropped(own: Sequence[Run | Check], p: RuleParameters) -> str | None:
     failed = [run.outcome for run in runs if run.outcome != "ok"]
     if failed:
         return failed[0]
-    if broken_constraints(paired(own), p.constraints, p.metrics):
+    if p.constraints and broken_constraints(paired(own), p.constraints, p.metrics):
         return "constraint_failed"
     return ", ".join(sorted({flag for run in runs for flag in run.flags})) or None
 
 
 def _moved(block: MeasuredBlock, nudge: float) -> MeasuredBlock:
-    if not nudge:
-        return block
     ratios = {
         metric: {cell: value + nudge for cell, value in cells.items()}
         for metric, cells in block.ln_ratio.items()

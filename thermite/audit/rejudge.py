@@ -5,10 +5,12 @@ again, in order, and held against what was recorded. Another rule can be tried o
 blocks. Source: the design page on judging, 3.8.
 """
 
+import gc
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,11 +25,11 @@ from thermite.judge.verdict.goals import Course, Pass
 from thermite.judge.verdict.params import alpha_k
 from thermite.judge.verdict.rule import stage_cells
 from thermite.judge.verdict.verification import Due, replayed, verification
-from thermite.ledger.replay import recorded
+from thermite.ledger.replay import checked, decoded
 from thermite.schema import event as e
 from thermite.schema.rejudged import Difference, Otherwise, Rejudged
 from thermite.schema.rule import RuleParameters
-from thermite.schema.verdict import JudgeStage
+from thermite.schema.verdict import Arm, JudgeStage
 
 MOST_LISTED = 1000
 """Differences that are listed; the rest are counted."""
@@ -71,7 +73,20 @@ def rejudge(path: Path, changes: Mapping[str, object] | None = None) -> Rejudged
         LedgerError: the ledger can't be read.
         UsageError: a change names no parameter of the rule, or a value that it can't have.
     """
-    return rejudged(((row.seq, row.event) for row in recorded(path)), changes)
+    with _uncollected():
+        return rejudged(((row.seq, decoded(row)) for row in checked(path)), changes)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no cycles meanwhile: events have none, and among so many that costs a third."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def rejudged(
@@ -100,7 +115,18 @@ class _Walk:
         self._tries: dict[tuple[str, int | None, int], Try] = {}
         self._params: dict[str, RuleParameters] = {}
         self._commitments: dict[str, str] = {}
-        self._orders: dict[str, list[tuple[int, int, e.Block, list[tuple[str, str]]]]] = {}
+        self._orders: dict[str, list[tuple[int, int, e.Block, list[tuple[str, Arm]]]]] = {}
+        # A table, not a chain of questions: most of a ledger's events are runs and checks.
+        self._holding: dict[type, Callable[[int, Assignment, Any], None]] = {
+            e.JudgeStarted: self._started,
+            e.Run: self._fact,
+            e.Check: self._fact,
+            e.Block: self._block,
+            e.Decision: self._decision,
+            e.Verdict: self._verdict,
+            e.ChampionPromoted: self._promotion,
+            e.AssignmentEnded: self._ended,
+        }
 
     def result(self) -> Rejudged:
         """Return what was found."""
@@ -108,7 +134,7 @@ class _Walk:
 
     def take(self, seq: int, event: e.Event) -> None:
         """Hold one event against what came before it."""
-        if isinstance(event.data, e.AssignmentCreated | e.LocalJob):
+        if type(event.data) in {e.AssignmentCreated, e.LocalJob}:
             self._commitments[event.assignment or ""] = event.data.order_commitment
         assignment = self.state.assignments.get(event.assignment or "")
         if assignment is not None:
@@ -120,23 +146,9 @@ class _Walk:
         fold(self.state, seq, event)
 
     def _about(self, seq: int, assignment: Assignment, data: object) -> None:
-        match data:
-            case e.JudgeStarted():
-                self._started(seq, assignment, data)
-            case e.Run() | e.Check() if data.stage != "selftest":
-                self._fact(seq, assignment, data)
-            case e.Block():
-                self._block(seq, assignment, data)
-            case e.Decision():
-                self._decision(seq, assignment, data)
-            case e.Verdict():
-                self._verdict(seq, assignment, data)
-            case e.ChampionPromoted():
-                self._promotion(seq, assignment, data)
-            case e.AssignmentEnded():
-                self._ended(seq, assignment, data)
-            case _:
-                return
+        hold_against = self._holding.get(type(data))
+        if hold_against is not None:
+            hold_against(seq, assignment, data)
 
     def _try(self, assignment: Assignment, data: Judging) -> Try:
         key = (assignment.id, data.attempt, data.tries)
@@ -158,8 +170,10 @@ class _Walk:
             self._differ(seq, "alpha", data.attempt, f"{data.alpha_k:g}", f"{alpha:g}")
 
     def _fact(self, seq: int, assignment: Assignment, data: e.Run | e.Check) -> None:
+        if data.stage == "selftest":
+            return
         wrong = self._try(assignment, data).take(data)
-        self.counts["runs"] += isinstance(data, e.Run)
+        self.counts["runs"] += type(data) is e.Run
         if wrong is not None and isinstance(data, e.Run):
             was = ", ".join(data.flags) or "undisturbed"
             self._differ(seq, "run", data.attempt, was, wrong)
@@ -174,7 +188,7 @@ class _Walk:
             was = f"dropped: {data.dropped}" if data.dropped else f"D {data.D}"
             self._differ(seq, "block", data.attempt, f"block {data.block}, {was}", wrong)
         runs = [run for run in one.own(data) if isinstance(run, e.Run)]
-        order = [(r.cell, str(r.arm)) for r in sorted(runs, key=lambda run: run.position)]
+        order = [(run.cell, run.arm) for run in sorted(runs, key=_position)]
         self._orders.setdefault(assignment.id, []).append((seq, one.k, data, order))
 
     def _decision(self, seq: int, assignment: Assignment, data: e.Decision) -> None:
@@ -191,6 +205,10 @@ class _Walk:
     def _verdict(self, seq: int, assignment: Assignment, data: e.Verdict) -> None:
         one = self._try(assignment, data)
         self.counts["verdicts"] += 1
+        self._hold_verdict(seq, assignment, data, one)
+        one.forget()
+
+    def _hold_verdict(self, seq: int, assignment: Assignment, data: e.Verdict, one: Try) -> None:
         if data.verdict in ("goals_met", "goals_unmet"):
             self._goals(seq, assignment, data, one)
             return
@@ -262,7 +280,7 @@ class _Walk:
             if p is None or not order:
                 continue
             turns = draw_order(seed, k, block.stage, block.block, stage_cells(block.stage, p))
-            drawn = [(turn.cell, str(arm)) for turn in turns for arm in turn.arms]
+            drawn = [(turn.cell, arm) for turn in turns for arm in turn.arms]
             if order != drawn[: len(order)]:
                 self._differ(at, "order", block.attempt, _told(order), _told(drawn))
 
@@ -311,6 +329,10 @@ def _under(one: Try, p: RuleParameters) -> str:
         else:
             return f"undecided: more blocks of {stage} were needed"
     return "undecided"
+
+
+def _position(run: e.Run) -> int:
+    return run.position
 
 
 def _told(order: Sequence[tuple[str, str]]) -> str:

@@ -38,10 +38,15 @@ def values(run: Run, check: Check | None, metrics: Mapping[str, MetricRule]) -> 
     """
     if run.outcome != "ok" or run.record is None:
         return {}
-    numbers = {name: as_float(text) for name, text in check.fields.items()} if check else {}
-    t_ns = run.record.t_ns
-    made = {name: value(name, rule, run.cell, t_ns, numbers) for name, rule in metrics.items()}
-    return {name: found for name, found in made.items() if not isinstance(found, Missing)}
+    t_ns, made = run.record.t_ns, dict[str, float]()
+    for name, rule in metrics.items():
+        numbers = {}
+        if check is not None and rule.field is not None and rule.field in check.fields:
+            numbers = {rule.field: as_float(check.fields[rule.field])}
+        found = value(name, rule, run.cell, t_ns, numbers)
+        if not isinstance(found, Missing):
+            made[name] = found
+    return made
 
 
 def measured(
@@ -78,7 +83,9 @@ def broken_constraints(
 ) -> list[tuple[Arm, str]]:
     """Return each hard constraint that a run breaks: whose run, and the text that says so."""
     broken: list[tuple[Arm, str]] = []
-    for run, check in pairs if constraints else ():
+    if not constraints:
+        return broken
+    for run, check in pairs:
         found = values(run, check, metrics)
         for rule in constraints:
             if run.cell in rule.cells and rule.metric in found:

@@ -113,14 +113,14 @@ class _Walk:
     def screen(self) -> Ruling:
         while True:
             self._screened.append(self._block("screen", len(self._screened)))
-            ruling = decide_screen(self._screened, self._p, bounds=False)
+            ruling = decide_screen(self._screened, self._p, full=False)
             if ruling.action != "continue":
                 return ruling
 
     def confirm(self) -> Ruling:
         while True:
             self._confirmed.append(self._block("confirm", len(self._confirmed)))
-            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k, bounds=False)
+            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k, full=False)
             if ruling.action != "continue":
                 return ruling
 

@@ -62,7 +62,7 @@ def _is_promoted(ds: Sequence[float], gain: float, p: RuleParameters, draw: Rand
     screen: list[MeasuredBlock] = []
     while True:
         screen.append(_block("screen", len(screen), ds, gain, draw))
-        ruling = decide_screen(screen, p, bounds=False)
+        ruling = decide_screen(screen, p, full=False)
         if ruling.action != "continue":
             break
     if ruling.action != "pass":
@@ -70,7 +70,7 @@ def _is_promoted(ds: Sequence[float], gain: float, p: RuleParameters, draw: Rand
     confirm: list[MeasuredBlock] = []
     while True:
         confirm.append(_block("confirm", len(confirm), ds, gain, draw))
-        ruling = decide_confirm(screen, confirm, p, 1, bounds=False)
+        ruling = decide_confirm(screen, confirm, p, 1, full=False)
         if ruling.action != "continue":
             return ruling.action in {"pass", "hold"}
 

@@ -58,6 +58,15 @@ def ln_evidence_below(values: Sequence[float], bound: float) -> float:
     return ln_evidence([bound - value for value in values])
 
 
+def is_shown(values: Sequence[float], level: float) -> bool:
+    """Return whether ln E of the values reaches a level; told at once where it can't.
+
+    No factor of a value above 0 is larger than 2, and no other is above 1.
+    """
+    most = sum(value > 0.0 for value in values) * _LN2
+    return most >= level and ln_evidence(values) >= level
+
+
 def trimmed_mean(values: Sequence[float]) -> float:
     """Return the 20 % trimmed mean of at least one value."""
     dropped = len(values) // TRIMMED_PART

@@ -50,12 +50,26 @@ class Ruling(Strict):
     rule: str
 
 
-class _Kept(Strict):
-    """ln E that a guarded series stays within its allowed loss, and that it does not."""
+class _Kept:
+    """A guarded series: log-ratios, and the log of the loss that is allowed, 0 or more."""
 
-    name: str
-    kept: float
-    lost: float
+    def __init__(self, name: str, values: Sequence[float], allowed_loss: float) -> None:
+        self.name, self._values = name, values
+        self._nu = -math.log1p(-allowed_loss)
+
+    @property
+    def kept(self) -> float:
+        """Ln E that it stays within its allowed loss."""
+        return evidence.ln_evidence_above(self._values, -self._nu)
+
+    @property
+    def lost(self) -> float:
+        """Ln E that it does not."""
+        return evidence.ln_evidence_below(self._values, -self._nu)
+
+    def is_lost(self, level: float) -> bool:
+        """Return whether a loss beyond what is allowed is shown at a log-evidence."""
+        return evidence.is_shown([-self._nu - value for value in self._values], level)
 
 
 class _Series:
@@ -67,37 +81,38 @@ class _Series:
         blocks: Sequence[MeasuredBlock],
         p: RuleParameters,
         *,
-        bounds: bool = True,
+        full: bool = True,
     ) -> None:
-        self.bounds = bounds
+        self.full = full
         self.d = [stage_d(stage, block, p) for block in blocks]
         self.n = len(self.d)
         self.mu = math.log1p(p.min_effect)
         self.rule = p.judging.rule
         self.ln_e = evidence.ln_evidence(self.d)
-        self.ln_e_futility = evidence.ln_evidence_below(self.d, self.mu)
         self.t = evidence.trimmed_mean(self.d)
         self.se = evidence.standard_error(self.d)
 
     def is_futile(self, beta: float) -> bool:
-        out_of_reach = self.se is not None and self.t + self.se < self.mu
-        return self.ln_e_futility >= -math.log(beta) or out_of_reach
+        if self.se is not None and self.t + self.se < self.mu:
+            return True
+        return evidence.is_shown([self.mu - d for d in self.d], -math.log(beta))
 
-    def is_regressed(self) -> bool:
-        return evidence.ln_evidence([-d for d in self.d]) >= LN_REGRESSED
+    def not_better(self) -> str:
+        is_worse = evidence.is_shown([-d for d in self.d], LN_REGRESSED)
+        return "regressed" if is_worse else "not_better"
 
     def ruling(self, action: Action, result: str | None, guards: Sequence[_Kept] = ()) -> Ruling:
         # Bounds cost 2 ms at 40 blocks, so only a stage's last decision has them (3.2).
-        last = action != "continue" and self.bounds
+        last = action != "continue" and self.full
         return Ruling(
             n=self.n,
             ln_e=self.ln_e,
-            ln_e_futility=self.ln_e_futility,
+            ln_e_futility=evidence.ln_evidence_below(self.d, self.mu) if self.full else None,
             t=self.t,
             se=self.se,
             lcb=evidence.lower_bound(self.d) if last else None,
             ucb=evidence.upper_bound(self.d) if last else None,
-            guards=_recorded(guards),
+            guards=_recorded(guards) if self.full else {},
             action=action,
             result=result,
             rule=self.rule,
@@ -167,16 +182,17 @@ def decide_screen(
     p: RuleParameters,
     *,
     spent_s: float = 0.0,
-    bounds: bool = True,
+    full: bool = True,
 ) -> Ruling:
     """Decide after the newest counted block of screen.
 
     Args:
         blocks: the counted blocks of screen in order, at least one.
         spent_s: judge time of the attempt so far, seconds, from its records.
-        bounds: whether the last decision has lcb and ucb, which decide nothing.
+        full: whether figures that decide nothing are there too: bounds, and evidence that is
+            far from its level; the decision is the same.
     """
-    series = _Series("screen", blocks, p, bounds=bounds)
+    series = _Series("screen", blocks, p, full=full)
     if exact.decides(blocks, p):
         return _exact_screen(series, blocks[-1], p)
     guards = _guards(blocks, p)
@@ -190,15 +206,14 @@ def _signflip_screen(
 ) -> Ruling:
     judging = p.judging
     enough = series.n >= judging.min_blocks
-    not_better = "regressed" if series.is_regressed() else "not_better"
     if enough and series.is_futile(judging.futility_beta):
-        return series.ruling("stop", not_better, guards)
+        return series.ruling("stop", series.not_better(), guards)
     if _is_lost(guards, p):
         return series.ruling("stop", "guard_failed", guards)
     if enough and series.ln_e >= -math.log(judging.screen_alpha) and series.t >= series.mu:
         return series.ruling("pass", None, guards)
     if series.n >= judging.max_blocks or _is_spent(spent_s, p):
-        return series.ruling("stop", not_better, guards)
+        return series.ruling("stop", series.not_better(), guards)
     return series.ruling("continue", None, guards)
 
 
@@ -209,7 +224,7 @@ def decide_confirm(
     k: int,
     *,
     spent_s: float = 0.0,
-    bounds: bool = True,
+    full: bool = True,
 ) -> Ruling:
     """Decide after the newest counted block of confirm.
 
@@ -218,9 +233,10 @@ def decide_confirm(
         blocks: the counted blocks of confirm in order, at least one.
         k: the attempt's index, which sets the evidence that is asked for.
         spent_s: judge time of the attempt so far, seconds, from its records.
-        bounds: whether the last decision has lcb and ucb, which decide nothing.
+        full: whether figures that decide nothing are there too: bounds, and evidence that is
+            far from its level; the decision is the same.
     """
-    series = _Series("confirm", blocks, p, bounds=bounds)
+    series = _Series("confirm", blocks, p, full=full)
     if exact.decides(screen, p):
         return _exact_confirm(series, screen, blocks[-1], p)
     return _signflip_confirm(series, [*screen, *blocks], blocks, p, k, spent_s=spent_s)
@@ -292,7 +308,7 @@ def _is_lost_by_value(guards: dict[str, float], p: RuleParameters) -> bool:
 
 def _guards(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]:
     return [
-        _weigh(guard.name, [guard_d(block, guard) for block in blocks], guard.allowed_loss)
+        _Kept(guard.name, [guard_d(block, guard) for block in blocks], guard.allowed_loss)
         for guard in p.guards
     ]
 
@@ -307,16 +323,7 @@ def _held_out(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[_Kept]
     if not p.held_out_cells:
         return []
     series = [held_out_d(block, p) for block in blocks]
-    return [_weigh(HELD_OUT, series, p.judging.held_out_allowed_loss)]
-
-
-def _weigh(name: str, series: Sequence[float], allowed_loss: float) -> _Kept:
-    nu = -math.log1p(-allowed_loss)
-    return _Kept(
-        name=name,
-        kept=evidence.ln_evidence_above(series, -nu),
-        lost=evidence.ln_evidence_below(series, -nu),
-    )
+    return [_Kept(HELD_OUT, series, p.judging.held_out_allowed_loss)]
 
 
 def _recorded(guards: Sequence[_Kept]) -> dict[str, float]:
@@ -325,7 +332,7 @@ def _recorded(guards: Sequence[_Kept]) -> dict[str, float]:
 
 
 def _is_lost(guards: Sequence[_Kept], p: RuleParameters) -> bool:
-    return any(guard.lost >= -math.log(p.judging.guard_alpha) for guard in guards)
+    return any(guard.is_lost(-math.log(p.judging.guard_alpha)) for guard in guards)
 
 
 def _all_kept(guards: Sequence[_Kept], p: RuleParameters) -> bool:
