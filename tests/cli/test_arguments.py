@@ -65,7 +65,7 @@ def bad(kind: "click.ParamType[Any]") -> list[str]:
         case Names():
             return ["", ",", "a,,b", "a,", NOT_UTF8]
         case Text():
-            return ["", NOT_UTF8]
+            return ["", " \n", NOT_UTF8]
         case click.Choice():
             return ["", "nonsense", "n" * 100_000]
         case _:

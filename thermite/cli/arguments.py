@@ -37,7 +37,7 @@ def shown(text: str) -> str:
 
 
 class Text(_Type):
-    """Text of at least one character that is UTF-8.
+    """Text in UTF-8 that is more than blanks.
 
     Args:
         most: characters at most; None: as many as the system lets through.
@@ -55,7 +55,7 @@ class Text(_Type):
         ctx: click.Context | None,
     ) -> str:
         """Return the text."""
-        if not value:
+        if not value.strip():
             self.fail(_EMPTY, param, ctx)
         try:
             value.encode()

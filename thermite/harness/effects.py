@@ -117,6 +117,8 @@ def _pause_or_resume(command: Command, state: State, assignment: str) -> list[St
 
 def _steer(state: State, body: SteerBody) -> list[Strict]:
     found = _running(state, body.assignment)
+    if not body.text.strip():
+        raise CommandError("malformed_body", "the note is empty: say what the workers should know")
     if len(body.text) > MOST_NOTE:
         raise CommandError(
             "malformed_body",
