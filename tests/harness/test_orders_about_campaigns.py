@@ -16,6 +16,7 @@ from thermite.command.verify import open_command
 from thermite.errors import CommandError
 from thermite.harness.book import Draft
 from thermite.harness.decide import Accept, decide
+from thermite.report.campaign import progress
 from thermite.schema import event as e
 from thermite.schema.strict import Strict
 
@@ -161,7 +162,12 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
         rig = Rig(Home(tmp_path / action, {"ms": 400}, huge))
 
         def resolve(rig: Rig = rig, action: str = action) -> None:
+            waits = "; held for thermite campaign resolve: attempt 1"
+            assert progress(rig.life.assignment).endswith(waits)
             rig.order("resolve_hold", attempt=1, action=action)
+            assert waits not in progress(rig.life.assignment)
+            with pytest.raises(CommandError, match="only a held one can be resolved"):
+                rig.order("resolve_hold", attempt=1, action="reject")
 
         rig.when(lambda data: isinstance(data, e.Hold), resolve)
         assert rig.life.run()
@@ -334,6 +340,12 @@ def test_a_research_campaign_without_goals_keeps_its_candidates(tmp_path: Path) 
             {"attempt": 1, "goal": "clear", "vote": "met", "reason": "x" * 2001},
             "the reason has 2001 characters, and at most 2000 are kept: shorten it",
             id="a long reason",
+        ),
+        pytest.param(
+            "steer_campaign",
+            {"text": " \n", "lane": None},
+            "the note is empty: say what the workers should know",
+            id="a note of nothing",
         ),
         pytest.param(
             "resolve_hold",

@@ -149,7 +149,13 @@ def verdict_counts(assignment: Assignment) -> dict[str, int]:
 
 
 def progress(assignment: Assignment) -> str:
-    """Return where a running campaign stands, in one line."""
+    """Return where a running campaign stands, in one line, with what waits for a person."""
+    held = hill_climb.open_holds(assignment)
+    waits = f"; held for thermite campaign resolve: attempt {', '.join(map(str, held))}"
+    return _now(assignment) + (waits if held else "")
+
+
+def _now(assignment: Assignment) -> str:
     running = [a for a in assignment.attempts.values() if a.status not in ("ended", "held")]
     is_climb = assignment.contract.campaign == "hill_climb"
     if is_climb and not assignment.selftested and not assignment.attempts:
