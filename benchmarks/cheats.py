@@ -5,9 +5,9 @@ of how others measure and decide (benchmarks/cheating/peers.py, all written by u
 Thermite's own judge with the kit of benchmarks/cheating/kit. A candidate may
 be sent in again until it is crowned, as an agent may. Programs and times are real.
 
-Without options all of it, some minutes. `--short` takes only what comes out the same on every
-machine. `--markdown` prints the table as the README has it. It ends with 1 when Thermite crowned
-what is worth nothing, or refused what is faster.
+Without options only what comes out the same on every machine, in less than a minute. `--full`
+takes all of it, a quarter of an hour. `--markdown` prints the table as the README has it. It ends
+with 1 when Thermite crowned what is worth nothing, or refused what is faster.
 """
 
 import argparse
@@ -78,7 +78,9 @@ ENTRIES: Final = (
     Entry("spoils_judge", surely=ALL),
     Entry("leaves_processes", lingers=True),
 )
-SHORT: Final = ("patches_timer", "forges_line", "reads_answers", "hard_coded")
+SHORT: Final = ("patches_timer", "forges_line", "reads_answers")
+LUCK: Final = "luck"
+"""A cell of the short form that another machine would fill otherwise."""
 
 
 class Ours:
@@ -145,10 +147,13 @@ def clean(entry: Entry) -> None:
             path.unlink(missing_ok=True)
 
 
-def line(entry: Entry, ours: Ours, folder: Path) -> tuple[list[str], list[str]]:
+def line(entry: Entry, ours: Ours, folder: Path, *, is_full: bool) -> tuple[list[str], list[str]]:
     """Try an entry before every judge; return its cells, and what is not as it must be."""
     cells, wrong = [], []
     for rule in RULES:
+        if rule not in entry.surely and not is_full:
+            cells.append(LUCK)
+            continue
         tries = entry.tries * (CHEAP if rule == SINGLE else 1)
         number = crowned_at(rule, entry.name, folder, tries)
         cells.append(crowned(number))
@@ -170,16 +175,16 @@ def show(words: str, cells: Sequence[str], *, markdown: bool) -> None:
     print(f"{words}\n   " + "".join(f"{cell:<24}" for cell in cells), flush=True)
 
 
-def table(entries: Sequence[Entry], ours: Ours, folder: Path, *, markdown: bool) -> list[str]:
-    """Print a line for each entry; return what is not as it must be."""
+def table(ours: Ours, folder: Path, options: argparse.Namespace) -> list[str]:
+    """Print a line for each entry that was asked for; return what is not as it must be."""
     print(f"{date.today()}, {ours.machine}\n")  # noqa: DTZ011 - the reader's day
-    show("what the candidate does", [*RULES, OURS], markdown=markdown)
-    if markdown:
+    show("what the candidate does", [*RULES, OURS], markdown=options.markdown)
+    if options.markdown:
         show("---", ["---"] * (len(RULES) + 1), markdown=True)
     problems = []
-    for entry in entries:
-        cells, wrong = line(entry, ours, folder)
-        show(entry.words, cells, markdown=markdown)
+    for entry in chosen(options):
+        cells, wrong = line(entry, ours, folder, is_full=options.full)
+        show(entry.words, cells, markdown=options.markdown)
         problems += wrong
     return problems
 
@@ -187,7 +192,7 @@ def table(entries: Sequence[Entry], ours: Ours, folder: Path, *, markdown: bool)
 def asked_for(argv: list[str]) -> argparse.Namespace:
     """Return the options."""
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("--short", action="store_true", help="only what is the same everywhere")
+    words.add_argument("--full", action="store_true", help="what needs luck and tries, too")
     words.add_argument("--markdown", action="store_true", help="the table as the README has it")
     words.add_argument("--only", action="append", metavar="NAME", help="a candidate; repeatable")
     return words.parse_args(argv)
@@ -196,24 +201,24 @@ def asked_for(argv: list[str]) -> argparse.Namespace:
 def chosen(options: argparse.Namespace) -> list[Entry]:
     """Return the entries that were asked for."""
     by_name = {entry.name: entry for entry in ENTRIES}
-    names = options.only or (SHORT if options.short else list(by_name))
+    names = options.only or (list(by_name) if options.full else SHORT)
     unknown = [name for name in names if name not in by_name]
     if unknown:
         sys.exit(f"no candidate {', '.join(unknown)}: there are {', '.join(by_name)}")
     entries = [by_name[name] for name in names]
-    return [replace(entry, tries=1) for entry in entries] if options.short else entries
+    return entries if options.full else [replace(entry, tries=1) for entry in entries]
 
 
 def main(argv: list[str]) -> int:
     """Print the table."""
     options = asked_for(argv)
-    entries = chosen(options)
+    chosen(options)  # what is unknown is refused before anything starts
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-cheats-") as name:
         top = Path(name)
         (top / "work").mkdir(mode=0o700)
         top.chmod(0o711)
-        with Ours.opened(top / "rig", is_short=options.short) as ours:
-            problems = table(entries, ours, top / "work", markdown=options.markdown)
+        with Ours.opened(top / "rig", is_short=not options.full) as ours:
+            problems = table(ours, top / "work", options)
     for problem in problems:
         print(f"MISSED: {problem}")
     return 1 if any(f": {OURS}: " in problem for problem in problems) else 0

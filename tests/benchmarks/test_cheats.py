@@ -13,7 +13,7 @@ OURS = ["not_better", "regressed", "invalid", "not_confirmed"]
 
 def table(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "benchmarks/cheats.py", "--short", "--markdown", *argv],
+        [sys.executable, "benchmarks/cheats.py", "--markdown", *argv],
         cwd=ROOT,
         env={**os.environ, "THERMITE_ISOLATION": "none"},
         capture_output=True,
@@ -35,12 +35,11 @@ def test_what_fools_a_peer_everywhere_is_not_crowned_here() -> None:
     crowned = {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
     own = crowned["Stops the clocks of its own process."]
     assert own["timer in its process"] == "CROWNED"
+    assert own["mean of 8 pairs"] == "luck"
     answers = crowned["Looks for the judge's answers and copies them."]
     # The first column is a single time, which another program's burst can spoil.
     assert list(answers.values())[1:-1] == ["CROWNED"] * 4
     assert {cells["Thermite"] for cells in crowned.values()} <= set(OURS)
-    shown = crowned["Knows the answer to the one input that its author was shown."]
-    assert shown["Thermite"] == "invalid"
 
 
 def test_an_unknown_candidate_is_named() -> None:
