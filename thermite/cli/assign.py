@@ -1,5 +1,6 @@
 """`thermite assign`: complete a contract, sign it, and send it to a rig."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from thermite.cli.control_side import (
 )
 from thermite.cli.exits import Exit
 from thermite.cli.output import Output, with_output
+from thermite.cli.pulse import pulse
 from thermite.control.assign import Prepared, prepare, send
 from thermite.control.contract_file import read_contract_file, save_ids
 from thermite.control.home import ControlHome
@@ -76,16 +78,20 @@ def command(  # noqa: PLR0913 - a command's options are its arguments
     when no answer came in time; the campaign's end is thermite watch --until ended.
     """
     file = read_contract_file(contract)
-    with prepare(
-        home,
-        file,
-        rig_name=rig_name,
-        project=project,
-        kit=kit,
-        models=models,
-        kit_source=kit_source,
-        access=access,
-    ) as prepared:
+    with contextlib.ExitStack() as stack:
+        with pulse(output, f"completing {contract}", at_once=False):
+            prepared = stack.enter_context(
+                prepare(
+                    home,
+                    file,
+                    rig_name=rig_name,
+                    project=project,
+                    kit=kit,
+                    models=models,
+                    kit_source=kit_source,
+                    access=access,
+                )
+            )
         show(output, prepared)
         if save:
             save_ids(file, prepared.completed.contract.project)

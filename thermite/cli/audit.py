@@ -14,6 +14,7 @@ from thermite.cli.arguments import PATH, TEXT, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, with_output
+from thermite.cli.pulse import pulse
 from thermite.command.public_key import PublicKey
 from thermite.errors import LedgerError, UsageError
 from thermite.report import audit as report
@@ -109,13 +110,15 @@ def command(  # noqa: PLR0913 - an option each
             for line in report.proof_lines(proof):
                 output.result(line)
             return
-        found = audit(path, against=against, trusted=trusted)
+        with pulse(output, f"auditing {path}", at_once=False):
+            found = audit(path, against=against, trusted=trusted)
     except FileNotFoundError as error:
         raise CommandEnds(Exit.NOT_FOUND, str(error)) from None
     document, lines = report.document(found), report.lines(found)
     differ = False
     if again:
-        judged = NOT_JUDGED if found.fails else _judged_again(path, rule)
+        with pulse(output, f"judging {path} again", at_once=False):
+            judged = NOT_JUDGED if found.fails else _judged_again(path, rule)
         document["rejudged"] = msgspec.to_builtins(judged)
         lines = [*rejudged_lines(judged), *lines]
         differ = bool(judged.differences)

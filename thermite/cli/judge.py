@@ -11,6 +11,7 @@ import click
 from thermite.cli.arguments import FRACTION, PLACE, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
+from thermite.cli.pulse import pulse
 from thermite.harness.judge_here import Named, Question, as_it_stands, judge_here, told
 from thermite.harness.kept_state import check_kept_state
 from thermite.harness.local_job import local_judge
@@ -85,8 +86,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         _state(state) as folder,
         local_judge(folder, plain_kit, kit.name) as judge,
     ):
-        output.progress(f"judging {project} with {kit.name}")
-        found = judge_here(judge, kit, named, against, question)
+        with pulse(output, f"judging {project} with {kit.name}"):
+            found = judge_here(judge, kit, named, against, question)
         now = judge.bench.book.state
         document = told(found, alone=against is None)
         sentence = isolation_sentence(now)

@@ -9,6 +9,7 @@ import click
 from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
+from thermite.cli.pulse import pulse
 from thermite.harness.judge_here import as_it_stands
 from thermite.harness.known_candidates import KnownCandidates, Trial, Tried
 from thermite.harness.local_job import local_judge
@@ -34,7 +35,8 @@ def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
         local_judge(Path(state) / "rig", plain, known.kit.name) as judge,
     ):
         trial = Trial(KnownCandidates(plain), judge)
-        tried = trial.run(names, output.progress)
+        with pulse(output, f"judging the candidates of {known.kit.name}", at_once=False):
+            tried = trial.run(names, output.progress)
         isolation = isolation_sentence(judge.bench.book.state)
     for text in trial.warnings:
         output.warn(text)

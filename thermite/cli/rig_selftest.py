@@ -11,6 +11,7 @@ import click
 from thermite.cli.arguments import FRACTION, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
+from thermite.cli.pulse import pulse
 from thermite.cli.rig_serve import SETTINGS
 from thermite.errors import NotFoundError, UsageError
 from thermite.harness.judge_here import Question, as_it_stands
@@ -82,8 +83,8 @@ def command(
         as_it_stands(folder) as plain_kit,
         local_judge(where, plain_kit, kit.name, settings) as judge,
     ):
-        output.progress(f"measuring {kit.name} against itself, at least 56 blocks")
-        found = full_selftest(judge, kit, program, question, recorder)
+        with pulse(output, f"measuring {kit.name} against itself, at least 56 blocks"):
+            found = full_selftest(judge, kit, program, question, recorder)
         unfit = judge.bench.book.state.unfit
     recorded = record is not None and recorder.write(
         record, described(found, kit, wanted or list(kit.cells))

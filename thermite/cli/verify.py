@@ -10,6 +10,7 @@ from thermite.audit.promotion import Carried, verify
 from thermite.cli.arguments import PATH, PLACE
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
+from thermite.cli.pulse import pulse
 from thermite.command.public_key import PublicKey
 from thermite.errors import UsageError
 from thermite.kit.git import GitError, git
@@ -81,8 +82,8 @@ def _repro(
         return Repro(problem="the check of the file failed, and that comes first")
     from thermite.harness.judge_again import judge_again  # noqa: PLC0415 - a check needs no harness
 
-    output.progress(f"judging {found.summary.candidate.commit[:12]} here")
-    return judge_again(found.summary, project, kit)
+    with pulse(output, f"judging {found.summary.candidate.commit[:12]} here"):
+        return judge_again(found.summary, project, kit)
 
 
 def _tell(
