@@ -12,10 +12,14 @@ import pytest
 
 from tests.ledger.facts import Clock, Facts
 from tests.requirement import shows
+from thermite.audit.verify import audit
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
+from thermite.ledger.backup import back_up
+from thermite.ledger.replay import recorded
 from thermite.ledger.tables import SCHEMA
+from thermite.ledger.views import renew
 
 TRIGGERS = [text for (kind, _), text in SCHEMA.items() if kind == "trigger"]
 
@@ -225,3 +229,20 @@ def test_a_closed_ledger_takes_nothing(ledger: Ledger, facts: Facts) -> None:
     ledger.close()
     with pytest.raises(LedgerError, match="it is closed"):
         ledger.append([facts.steered()])
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"a b", b"50%25?#", "größer".encode()])
+def test_a_folder_may_have_any_name(
+    name: bytes, tmp_path: Path, facts: Facts, rig_key: SigningKey, clock: Clock
+) -> None:
+    folder = tmp_path / os.fsdecode(name)
+    folder.mkdir()
+    path = folder / "ledger.db"
+    with Ledger.create(path, facts.opened(), rig_key, now=clock) as made:
+        made.append([facts.probe()])
+    with Ledger.open(path, rig_key, now=clock):
+        pass
+    assert [row.seq for row in recorded(path)] == [1, 2]
+    assert renew(path, folder / "views.db") == 2
+    assert back_up(path, folder / "copy.db") == 2
+    assert not audit(path).fails

@@ -7,6 +7,7 @@ with what the file holds.
 Source: ledger and signing, 1.1 and 3.3.
 """
 
+import os
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -141,7 +142,7 @@ def unlike_schema(connection: sqlite3.Connection) -> list[str]:
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
