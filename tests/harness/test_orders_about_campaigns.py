@@ -108,6 +108,46 @@ def test_stop_now_cancels_what_is_judged(tmp_path: Path) -> None:
     assert rig.life.assignment.status == "ended"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        pytest.param(True, True, "stops now already: wait for its end", id="now twice"),
+        pytest.param(True, False, "stops now already", id="later after all"),
+        pytest.param(False, False, "after the running attempts already", id="later twice"),
+    ],
+)
+def test_a_stop_that_changes_nothing_is_refused(
+    first: bool, second: bool, said: str, tmp_path: Path
+) -> None:
+    rig = Rig(Home(tmp_path, BASE, THREE))
+    refused: list[CommandError] = []
+
+    def twice() -> None:
+        rig.order("stop_campaign", now=first)
+        try:
+            rig.order("stop_campaign", now=second)
+        except CommandError as error:
+            refused.append(error)
+
+    rig.when(submitted(1), twice)
+    assert rig.life.run()
+    assert [one.code for one in refused] == ["wrong_state"]
+    assert said in str(refused[0])
+    assert rig.kinds() == ["cancelled" if first else "not_better"]
+
+
+def test_a_stop_after_the_running_attempt_may_become_one_now(tmp_path: Path) -> None:
+    rig = Rig(Home(tmp_path, BASE, THREE))
+
+    def twice() -> None:
+        rig.order("stop_campaign", now=False)
+        rig.order("stop_campaign", now=True)
+
+    rig.when(submitted(1), twice)
+    assert rig.life.run()
+    assert rig.kinds() == ["cancelled"]
+
+
 def test_a_paused_campaign_starts_nothing_until_it_is_resumed(tmp_path: Path) -> None:
     rig = Rig(Home(tmp_path, BASE, THREE))
 
@@ -166,7 +206,7 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
             assert progress(rig.life.assignment).endswith(waits)
             rig.order("resolve_hold", attempt=1, action=action)
             assert waits not in progress(rig.life.assignment)
-            with pytest.raises(CommandError, match="only a held one can be resolved"):
+            with pytest.raises(CommandError, match=f"{action}e?d already, and only a held one"):
                 rig.order("resolve_hold", attempt=1, action="reject")
 
         rig.when(lambda data: isinstance(data, e.Hold), resolve)

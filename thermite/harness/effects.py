@@ -54,7 +54,7 @@ def effects(  # noqa: C901, PLR0911 - one case for each kind of command
         case AboutAssignment():
             return _pause_or_resume(command, state, body.assignment)
         case StopBody():
-            _running(state, body.assignment)
+            _check_stop(_running(state, body.assignment), body)
             return []
         case SteerBody():
             return _steer(state, body)
@@ -115,6 +115,16 @@ def _pause_or_resume(command: Command, state: State, assignment: str) -> list[St
     return [AssignmentPaused(by=by) if wanted == "paused" else AssignmentResumed(by=by)]
 
 
+def _check_stop(found: Assignment, body: StopBody) -> None:
+    """Refuse a stop that changes nothing, or would make one that is under way a later one."""
+    if found.stop_wanted == "now" or (found.stop_wanted == "after" and not body.now):
+        when = "now" if found.stop_wanted == "now" else "after the running attempts"
+        hurry = "" if found.stop_wanted == "now" else ", or stop it now"
+        raise CommandError(
+            "wrong_state", f"assignment {found.id} stops {when} already: wait for its end{hurry}"
+        )
+
+
 def _steer(state: State, body: SteerBody) -> list[Strict]:
     found = _running(state, body.assignment)
     if not body.text.strip():
@@ -141,9 +151,12 @@ def _resolve(command: Command, state: State, body: ResolveBody) -> list[Strict]:
             "not_found", f"assignment {body.assignment} has no attempt {body.attempt}"
         )
     if attempt.status != "held":
+        is_resolved = attempt.released or attempt.rejected
+        done = f", {'released' if attempt.released else 'rejected'} already" if is_resolved else ""
         raise CommandError(
             "wrong_state",
-            f"attempt {body.attempt} is {attempt.status}, and only a held one can be resolved",
+            f"attempt {body.attempt} is {attempt.status}{done}, and only a held one can be"
+            " resolved",
         )
     if attempt.hold == review.REVIEW:
         raise CommandError(
