@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirement import shows
 from thermite.command.keyring import SigningKey
 from thermite.control.home import ControlHome
 from thermite.control.key_files import command_key, kept_keys, make_key, public_file, read_key
@@ -30,7 +31,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     os.umask(before)
 
 
-# Known faults K9
+@shows("K9")
 @pytest.mark.usefixtures("umask")
 def test_a_key_is_0600_and_its_public_line_readable_whatever_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "me.key"
@@ -71,6 +72,7 @@ def test_a_dangling_link_is_not_written_through(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@shows("K9")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o604, 0o777, 0o602])
 def test_a_key_that_others_can_touch_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "me.key"
@@ -82,6 +84,7 @@ def test_a_key_that_others_can_touch_is_refused_with_the_remedy(tmp_path: Path, 
     read_key(path, never)
 
 
+@shows("K9")
 def test_a_symlinked_key_is_refused_and_says_what_it_points_to(tmp_path: Path) -> None:
     make_key(tmp_path / "me.key", "me", None)
     link = tmp_path / "link.key"
@@ -90,6 +93,7 @@ def test_a_symlinked_key_is_refused_and_says_what_it_points_to(tmp_path: Path) -
         read_key(link, never)
 
 
+@shows("K9")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_key_of_another_user_is_refused() -> None:
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -135,7 +139,7 @@ def test_a_passphrase_is_asked_for_only_when_there_is_one(tmp_path: Path) -> Non
         read_key(tmp_path / "me.key", lambda _: b"wrong")
 
 
-# Known faults K10
+@shows("K10")
 def test_what_is_wrong_with_a_key_file_is_said_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "me.key"
     create(path, b"thermite-ed25519 AAAA x\n")
