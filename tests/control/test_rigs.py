@@ -1,5 +1,6 @@
 """Rigs: known by their key, believed as far as they signed, and never silently another one."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,16 @@ def test_names_and_paths_survive_the_file(home: ControlHome, tmp_path: Path) -> 
     odd = make_rig(tmp_path / 'a "quoted" \\ folder é\x7f')
     add_rig(home, "a.b_c-d", str(odd.inbox), None)
     assert known_rig(home, "a.b_c-d").inbox == str(odd.inbox)
+
+
+def test_an_inbox_that_the_list_cannot_hold_is_refused(home: ControlHome, tmp_path: Path) -> None:
+    odd = make_rig(tmp_path / os.fsdecode(b"caf\xe9"))
+    with pytest.raises(UsageError, match=r"caf\\udce9/inbox' is not UTF-8"):
+        add_rig(home, "odd", str(odd.inbox), None)
+    assert list(known_rigs(home)) == []
+    (tmp_path / "link").symlink_to(odd.inbox.parent)
+    add_rig(home, "odd", str(tmp_path / "link/inbox"), None)
+    assert known_rig(home, "odd").outbox == tmp_path / "link/outbox"
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,14 @@ def _inbox_folder(inbox: str) -> Path:
             f"{inbox!a} is an address, and this version reaches a rig's inbox as a folder: mount"
             " it, or carry the files with thermite inbox drop"
         )
-    return Path(inbox).absolute()
+    folder = Path(inbox).absolute()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{str(folder)!a} is not UTF-8, as the list of rigs is: name a link to it"
+        ) from None
+    return folder
 
 
 def _fits(given: str, key: PublicKey) -> bool:
