@@ -146,8 +146,8 @@ class Live:
         return sorted((self.state / "inbox" / "refused").glob("*.reason.json"))
 
     @contextmanager
-    def supervisor(self) -> Iterator["subprocess.Popen[bytes]"]:
-        """The real supervisor as a process, on the door's socket."""
+    def supervisor(self, *prefix: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """The real supervisor as a process, on the door's socket; prefix: what starts it."""
         env = {
             "PYTHONPATH": str(ROOT),
             "PATH": os.environ["PATH"],
@@ -155,7 +155,9 @@ class Live:
             "THERMITE_FD_PEER": str(self.theirs.fileno()),
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "supervisor"], env=env, pass_fds=[self.theirs.fileno()]
+            [*prefix, sys.executable, "-m", "supervisor"],
+            env=env,
+            pass_fds=[self.theirs.fileno()],
         )
         try:
             yield process
