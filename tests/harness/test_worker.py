@@ -70,6 +70,15 @@ def test_what_a_program_changes_becomes_a_candidate(tmp_path: Path, stages: Stag
     assert shown == b'{"ms": 5}\n'
 
 
+@shows("U12")
+def test_a_program_that_warns_and_succeeds_has_succeeded(tmp_path: Path, stages: Stages) -> None:
+    script = "echo 'WARNING: fatal error, Traceback' >&2; echo '{\"ms\": 5}' > program.json"
+    done, _ = work(tmp_path, stages, script)
+    assert (done.status, done.stop) == ("ok", None)
+    assert isinstance(done.made, Candidate)
+    assert b"WARNING: fatal error" in (done.transcript or b"")
+
+
 def test_a_program_reads_its_brief_and_finds_no_history(tmp_path: Path, stages: Stages) -> None:
     script = 'cat "$THERMITE_BRIEF"; echo; ls -A; echo "$USER $THERMITE_ATTEMPT"'
     done, _ = work(tmp_path, stages, script)

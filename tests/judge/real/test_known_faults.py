@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.judge.real.workshop import FAST, KIT_FILES, MANIFEST, Workshop, doing, wanted, write
+from tests.requirement import shows
 from thermite.kit.examine import examine
 from thermite.schema.event import Run, Verdict
 
@@ -255,3 +256,11 @@ def test_the_limit_that_applied_is_printed_and_not_the_built_in_one(
     change(bench, "run", timeout_s=1, disk_mib=3)
     verdict = alone(bench, doing(does))
     assert any(words in text for text in (*verdict.reasons, *verdict.notes))
+
+
+@shows("U12")
+def test_a_compiler_a_run_and_a_check_that_warn_and_succeed_have_succeeded(bench: Workshop) -> None:
+    script(bench, "check.py", f"import sys; sys.stderr.write('error: no'); {RIGHT}")
+    warning = '#warning "error: this is odd"\n'
+    verdict = alone(bench, warning + doing('fputs("fatal: core dumped", stderr);'))
+    assert (verdict.verdict, verdict.reasons) == ("valid", [])
