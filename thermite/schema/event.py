@@ -82,7 +82,7 @@ class LedgerGap(Strict):
     to: int
 
 
-class IsolationProbe(Strict):
+class IsolationProbe(Strict, omit_defaults=True):
     """What canaries found at the rig's start.
 
     passed_over: better levels than the one taken, and in words why each can't be had.
