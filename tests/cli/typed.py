@@ -13,11 +13,11 @@ from tests.cli.operator_desk import ROOT, Desk
 GOLDEN = ROOT / "tests/golden/promotion/ledger.db"
 ORDER = ("--rig", "bench", "--timeout-s", "0")
 ASSIGN = ("Проект 🚀/contract.json", "--kit", "kit", "--rig", "bench")
-NEEDS_A_RIG = {"demo", "rig serve"}
-"""Commands that no line here stands for: they serve one."""
+NOT_TYPED = {"demo", "rig serve", "rig init", "rig remove"}
+"""Commands that no line here stands for: they serve a rig, or change this machine's accounts."""
 STREAMS = {"watch", "ledger export", "ledger tail"}
 """Commands that print a document for each line."""
-TAKES_SECONDS = {"judge", "rig doctor"}
+TAKES_SECONDS = {"judge", "rig doctor", "rig selftest"}
 
 # Exit code, then what is typed; the later ones find what the earlier ones have made.
 TYPED: tuple[tuple[int, str, tuple[str, ...]], ...] = (
@@ -38,6 +38,7 @@ TYPED: tuple[tuple[int, str, tuple[str, ...]], ...] = (
     (0, "settings mcp add", ("brain",)),
     (0, "settings mcp list", ()),
     (0, "settings mcp remove", ("brain",)),
+    (0, "estimate", ASSIGN),
     (0, "assign", (*ASSIGN, "--dry-run")),
     (0, "assign", ASSIGN),
     (3, "campaign pause", ("4f2a", *ORDER)),
@@ -78,6 +79,7 @@ TYPED: tuple[tuple[int, str, tuple[str, ...]], ...] = (
     (1, "judge", ("Проект 🚀", "--kit", "kit")),
     (0, "judge simulate", ("--campaigns", "1", "--attempts", "2", "--rule", "best-single")),
     (0, "rig doctor", ()),
+    (3, "rig selftest", ("--kit", "kit")),
 )
 
 
