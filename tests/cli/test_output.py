@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.sample import HOSTILE
+from tests.requirement import shows
 
 ROOT = Path(__file__).parents[2]
 RUN = """
@@ -31,6 +32,7 @@ def sample(*args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@shows("U4")
 @pytest.mark.parametrize(
     "env",
     [
@@ -53,6 +55,7 @@ def test_control_and_reordering_characters_are_written_out() -> None:
     assert "result café ✔ \\x1b[31mred\\x1b[0m \\u202ekcab\n" in sample().stdout.decode()
 
 
+@shows("U3")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
 @pytest.mark.parametrize("args", [(), ("--json",), ("--ends", "refused")])
 def test_no_console_is_too_narrow(encoding: str, args: tuple[str, ...]) -> None:
@@ -61,6 +64,7 @@ def test_no_console_is_too_narrow(encoding: str, args: tuple[str, ...]) -> None:
     assert done.returncode in {0, 4}
 
 
+@shows("U1", "U11")
 def test_json_is_one_document_even_with_both_streams_joined() -> None:
     done = sample("--json")
     document = json.loads(done.stdout + done.stderr)
@@ -82,6 +86,7 @@ def test_wrong_usage_is_one_document_too() -> None:
     assert done.stderr == b""
 
 
+@shows("U11")
 def test_quiet_leaves_progress_out_and_keeps_warnings() -> None:
     errors = sample("--quiet").stderr.decode()
     assert "working" not in errors
@@ -113,6 +118,7 @@ def test_a_bug_looks_like_one() -> None:
     assert b"ZeroDivisionError" in done.stderr
 
 
+@shows("U2")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_has_enough_ends_it_quietly(unbuffered: str) -> None:
     with subprocess.Popen(

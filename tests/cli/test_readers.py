@@ -40,19 +40,11 @@ def test_joined_streams_of_every_command_are_one_document_while_git_warns(typing
     assert {"key revoke", "rig add"} <= warned
 
 
-@pytest.mark.parametrize(
-    ("encoding", "env"),
-    [
-        pytest.param("ascii", {"FORCE_COLOR": "1", "TERM": "xterm-256color"}, id="U3+U4-ascii"),
-        pytest.param("latin-1", {"NO_COLOR": "", "CI": "true"}, id="U3+U4-latin-1"),
-    ],
-)
-def test_no_command_needs_a_wide_console_or_colours_a_pipe(
-    typing: Desk, encoding: str, env: dict[str, str]
-) -> None:
-    poor = {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    env = poor | env | {"PYTHONIOENCODING": encoding}
-    came, _ = run_all(typing, env=env, without=TAKES_SECONDS)
+@shows("U3", "U4")
+def test_no_command_needs_a_wide_console_or_colours_a_pipe(typing: Desk) -> None:
+    poor = {"LANG": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    colour = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": "", "CI": "true"}
+    came, _ = run_all(typing, env=poor | colour, without=TAKES_SECONDS)
     for ran in came:
         assert (ran.name, ran.code, ran.said) == (ran.name, ran.wanted, ran.said)
         assert "Traceback" not in ran.said

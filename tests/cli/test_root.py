@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.tree import ALL, LEAVES
+from tests.requirement import shows
 from thermite.cli.commands import COMMANDS
 
 ROOT = Path(__file__).parents[2]
@@ -111,6 +112,7 @@ def test_version_is_the_package_s() -> None:
     assert thermite("--version").stdout == "thermite 0.1.0\n"
 
 
+@shows("U14")
 @pytest.mark.parametrize(
     "env",
     [
