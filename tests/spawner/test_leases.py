@@ -37,16 +37,18 @@ def test_a_second_spawner_on_one_folder_is_refused(new_rig: NewRig) -> None:
 
 
 def _spawner() -> psutil.Process:
-    """The spawner itself: the namespace's first process has started it, and bystanders.
+    """The newest spawner: the namespace's first process has started it, and bystanders.
 
-    Other spawners may live for other tests, and what one has forked has its command line.
+    Others may live for other tests, a whole session long, and what one has forked has its
+    command line.
     """
-    (first,) = [
+    found = [
         one
         for above in psutil.Process().children()
         for one in above.children()
         if "namespaced.py" in " ".join(one.cmdline())
     ]
+    first = max(found, key=psutil.Process.create_time)
     (spawner,) = [one for one in first.children() if one.cmdline()[-2:-1] == [str(FOLDER)]]
     return spawner
 
