@@ -56,6 +56,14 @@ def test_a_project_alone_is_valid_with_its_values_and_leaves_nothing() -> None:
     assert told["isolation"]["said"].startswith("isolation: ")
 
 
+def test_the_blocks_that_were_counted_are_told() -> None:
+    """It was always 0: the state forgets them with the verdict."""
+    slower = KIT / "candidates/07-slower/files"
+    code, told = judged(slower, "--champion", BASE, "--cells", "even")
+    assert (code == 1) == (told["verdict"] == "regressed")
+    assert told["blocks"] >= 5
+
+
 def test_what_does_not_build_counts_against_it(tmp_path: Path) -> None:
     (tmp_path / "matmul.c").write_text("no C\n")
     code, told = judged(tmp_path)

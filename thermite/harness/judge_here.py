@@ -18,7 +18,6 @@ from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import git, run_git
 from thermite.schema.contract import Contract
 from thermite.schema.ids import CommitId
-from thermite.schema.judging import Block
 from thermite.schema.kit import Kit, TimeMetric
 
 HELD: Final = "held"
@@ -173,5 +172,5 @@ def told(found: LocalVerdict, *, alone: bool) -> dict[str, Any]:
         "gain": verdict.gain,
         "interval": None if verdict.interval is None else list(verdict.interval),
         "cells": verdict.cells,
-        "blocks": sum(isinstance(f, Block) and f.dropped is None for f in found.attempt.facts),
+        "blocks": found.blocks,
     }

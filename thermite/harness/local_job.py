@@ -50,11 +50,15 @@ INTERRUPTED: Final = "interrupted"
 
 @dataclass(frozen=True)
 class LocalVerdict:
-    """What came of one local job; hold: why a promotion would wait for a person, or None."""
+    """What came of one local job.
+
+    hold: why a promotion would wait for a person, or None; blocks: counted in its last try.
+    """
 
     assignment: str
     attempt: Attempt
     hold: str | None
+    blocks: int
     seconds: float
 
     @property
@@ -95,12 +99,12 @@ class LocalJudge:
         state = self.bench.book.state.assignments[assignment]
         turn = Turn(self.bench, state, lambda: False, contract)
         self._submit(assignment, candidate, champion, name)
-        hold = self._to_the_end(turn, alone=champion is None)
+        hold, blocks = self._to_the_end(turn, alone=champion is None)
         reason = "local job"
         end = hill_climb.the_end(state, reason, self.bench.seed(state))
         self.bench.book.append(Draft(end, assignment, actor="local"))
         seconds = (clock.mono_ns() - begun) / 1e9
-        return LocalVerdict(assignment, state.attempts[1], hold, seconds)
+        return LocalVerdict(assignment, state.attempts[1], hold, blocks, seconds)
 
     def selftest(
         self,
@@ -155,9 +159,13 @@ class LocalJudge:
         ]
         self.bench.book.append(*[Draft(p, assignment, lane=0, actor="local") for p in payloads])
 
-    def _to_the_end(self, turn: Turn, *, alone: bool) -> str | None:
-        """Take the attempt to the judge until it stays there; return why it is held, or None."""
-        hold = None
+    def _to_the_end(self, turn: Turn, *, alone: bool) -> tuple[str | None, int]:
+        """Take the attempt to the judge until it stays there.
+
+        Returns:
+            Why it is held, or None; how many blocks its last try counted.
+        """
+        hold, blocks = None, 0
         while turn.assignment.attempts[1].status != "ended":
             attempt = turn.assignment.attempts[1]
             if attempt.status == "held":
@@ -167,13 +175,15 @@ class LocalJudge:
                 answer = turn.judge_alone(1) if alone else turn.judge(1)
                 if answer is None:
                     raise RuntimeError("a local job is never asked to stop")
+                counted = [f for f in attempt.facts if isinstance(f, e.Block) and f.dropped is None]
+                blocks = len(counted)  # the state forgets a try's facts with its verdict
                 payloads = (
                     [e.Hold(attempt=1, reason=answer.reason)]
                     if isinstance(answer, Held)
                     else hill_climb.after_verdict(turn.assignment, attempt, answer)
                 )
             self.bench.book.append(*[Draft(p, turn.id, lane=0) for p in payloads])
-        return hold
+        return hold, blocks
 
 
 @contextlib.contextmanager
