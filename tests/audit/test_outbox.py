@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.ledger.facts import Facts
 from tests.requirement import shows
 from thermite.audit.outbox import outbox_problem
 from thermite.cli.root import run
+from thermite.command.instant import read_instant
+from thermite.command.note import read_note
 from thermite.ledger.append import Ledger
 from thermite.schema.command import TrustedKey
 from thermite.schema.event import TrustSet
@@ -65,6 +68,18 @@ def test_an_outbox_that_could_not_be_written_is_behind(
 
 
 @shows("K12")
+def test_a_checkpoint_has_a_minute_to_reach_the_outbox(rig: Path) -> None:
+    first, last = notes(rig)
+    (rig / "outbox" / "checkpoint").write_bytes(first)
+    made = read_instant(read_note(last.decode()).time)
+    problems = [
+        outbox_problem(rig / "ledger.db", rig / "outbox", made + timedelta(seconds=after))
+        for after in (0, 59, 61)
+    ]
+    assert [problem is None for problem in problems] == [True, True, False]
+
+
+@shows("K12")
 def test_an_outbox_that_is_gone_is_named_for_a_rig_and_not_for_a_copy(
     rig: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +109,6 @@ def test_who_takes_no_orders_owes_no_receipts(
 )
 def test_what_is_no_checkpoint_counts_as_none(rig: Path, put: Callable[[Path], object]) -> None:
     put(rig / "outbox" / "checkpoint")
-    problem = outbox_problem(rig / "ledger.db", rig / "outbox")
+    problem = outbox_problem(rig / "ledger.db", rig / "outbox", datetime.now(UTC))
     assert problem is not None
     assert "is of event 0" in problem

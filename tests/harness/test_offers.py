@@ -12,6 +12,8 @@ import pytest
 
 from tests.harness.live import Knock, Live, until
 from thermite.errors import LedgerError
+from thermite.harness.book import Draft
+from thermite.schema.event import IsolationProbe
 from thermite.schema.offer import Decided, Offer, Refuse, Wait, encode, name_text
 
 
@@ -153,3 +155,13 @@ def test_an_unavailable_ledger_leaves_the_file_and_ends_the_process(live: Live) 
     assert isinstance(answer, Wait)
     assert answer.code == "ledger_unavailable"
     assert path.exists()
+
+
+@pytest.mark.usefixtures("knock")
+def test_a_checkpoint_that_no_answer_carries_reaches_the_outbox(live: Live) -> None:
+    """A long campaign answers nobody for hours, and a truncation of those would show nowhere."""
+    probe = IsolationProbe(level="none", features=[], gaps=[], canaries={})
+    live.book.append(Draft(probe))
+    newest = live.book.ledger.checkpoint().encode()
+    outbox = live.folder.outbox / "checkpoint"
+    until(lambda: outbox.read_bytes() == newest, "the checkpoint")

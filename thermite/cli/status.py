@@ -1,5 +1,6 @@
 """`thermite status`: where the rig's campaigns stand, from its ledger."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -26,13 +27,15 @@ def command(output: Output, state: Path | None, ledger: Path | None) -> None:
     as_of = None
     for row in follower.new():
         as_of = row.event.at
-    takes_orders = state is not None and follower.state.trust_version > 0
+    outbox = None
+    if state is not None and follower.state.trust_version > 0:  # who takes no orders owes nothing
+        outbox = outbox_problem(path, path.with_name("outbox"), datetime.now(UTC))
     told = report.status(
         follower.state,
         wal_bytes=_size(path.with_name(path.name + "-wal")),
         served=is_written(path),
         as_of=as_of,
-        outbox=outbox_problem(path, path.with_name("outbox")) if takes_orders else None,
+        outbox=outbox,
     )
     output.document(told)
     for line in report.status_lines(told):

@@ -132,7 +132,7 @@ class Door:
                     case = result.assigning.case
                     self._guarded(case, partial(self._deciding.imported, result))
                 self._clerk.tell_suppressed()
-                self._outbox.retry()
+                self._outbox.keep_up()
                 self._flush()
                 self._sweep()
             self._clerk.tell_suppressed(ending=True)

@@ -81,6 +81,7 @@ class Outbox:
         self._card: bytes | None = None
         self._assigned: dict[str, About] = {}
         self._is_behind = False
+        self._told = ""
 
     def start(self) -> None:
         """Remove what only a running process means, and write what is missing."""
@@ -101,16 +102,20 @@ class Outbox:
                 for about, answer in self._answers(row):
                     wrote |= self._write(self._name(about, answer.outcome), about, answer)
                 self._seq = row.seq
-            note = self._ledger.newest_note().encode()
-            wrote |= self._put(NEWEST, note)
+            note = self._ledger.newest_note()
+            wrote |= self._put(NEWEST, note.encode())
             if self._card is not None:
                 wrote |= self._put(CARD, self._card)
             if wrote:
                 self._sync()
+            self._told = note
 
-    def retry(self) -> None:
-        """Write what the disk has refused before, if anything."""
-        if self._is_behind:
+    def keep_up(self) -> None:
+        """Write what the disk has refused before, and a checkpoint that no answer has carried.
+
+        A long campaign answers nobody for hours: its checkpoints leave the rig all the same.
+        """
+        if self._is_behind or self._ledger.newest_note() != self._told:
             self.catch_up()
 
     def name_of(self, digest: str, outcome: Outcome) -> str:
