@@ -24,7 +24,7 @@ done
 exec "$@"
 """
 READ_ONLY = """
-mount -t tmpfs none "$HOME" && mount -o remount,ro "$HOME"
+mount -t tmpfs -o ro none "$HOME"
 exec "$@"
 """
 

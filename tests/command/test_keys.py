@@ -1,8 +1,5 @@
 """Keys: which bytes are one, which files hold one, and what is said of the others."""
 
-import os
-import pwd
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.command.orders import ALICE, BOB
+from tests.openssh import ssh_keygen
 from thermite.command.curve import key_problem
 from thermite.command.envelope import Envelope
 from thermite.command.keyring import Keyring, PassphraseNeededError, PublicKey, SigningKey
@@ -48,15 +46,8 @@ def said_of(text: bytes, passphrase: bytes | None = None) -> str:
 
 
 def ssh_key(folder: Path, kind: str, comment: str, passphrase: str = "") -> tuple[bytes, str]:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("ssh-keygen is missing (Debian: openssh-client)")
-    try:
-        pwd.getpwuid(os.getuid())
-    except KeyError:
-        pytest.skip("ssh-keygen works only for a user who has a line in /etc/passwd")
     path = folder / f"key-{kind}"
-    argv = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", comment, "-f", str(path)]
-    subprocess.run(argv, check=True)
+    ssh_keygen(path, kind, comment, passphrase)
     return path.read_bytes(), path.with_name(path.name + ".pub").read_text(encoding="utf-8")
 
 

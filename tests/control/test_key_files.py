@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.openssh import ssh_keygen
 from tests.requirement import shows
 from thermite.command.keyring import SigningKey
 from thermite.control.home import ControlHome
@@ -25,7 +26,9 @@ def never(path: Path) -> bytes:
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    """Set one once the test's own folder is made, which even its owner could not enter else."""
+    assert tmp_path.is_dir()
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
@@ -178,8 +181,6 @@ def test_replacing_a_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) 
 
 
 def test_an_openssh_key_of_ones_own_signs(tmp_path: Path) -> None:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no ssh-keygen here")
     path = tmp_path / "id_ed25519"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    ssh_keygen(path)
     assert isinstance(read_key(path, never), SigningKey)

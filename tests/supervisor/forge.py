@@ -21,6 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.openssh import ssh_keygen
+
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
 PATIENCE_S = 60.0
 
@@ -154,8 +156,7 @@ def _handler(forge: Forge) -> type[http.server.BaseHTTPRequestHandler]:
 def key_pair(folder: Path, name: str) -> Path:
     """Make an ssh key without a passphrase and return the private one's file."""
     made = folder / name
-    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(made)]
-    subprocess.run(argv, check=True)
+    ssh_keygen(made, comment=name)
     return made
 
 
