@@ -66,6 +66,21 @@ def test_its_ledger_audits_clean_and_names_its_champion(done: tuple[Path, dict[s
         assert told["interval"][0] < told["gain"] < told["interval"][1]
 
 
+def test_the_commands_that_judge_again_find_kit_and_candidate(
+    done: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    """All but the last are run, which would take as long as a verdict takes."""
+    show = [sys.executable, "-m", "thermite", "show", "10-loop-order", "--repro"]
+    said = subprocess.check_output([*show, "--state", done[0] / "rig"], text=True)
+    *fetch, judge = said.splitlines()
+    subprocess.run(["sh", "-ec", "\n".join(fetch)], cwd=tmp_path, check=True)
+    given = Path(__file__).parents[2] / "kits/demo-cpu"
+    wanted = given / "candidates/10-loop-order/files/matmul.c"
+    assert (tmp_path / "project/matmul.c").read_bytes() == wanted.read_bytes()
+    assert (tmp_path / "kit/kit.json").read_bytes() == (given / "kit.json").read_bytes()
+    assert judge.startswith("thermite judge project --kit kit --champion ")
+
+
 def test_an_earlier_demo_is_replaced_and_nobody_elses_folder(
     done: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -81,6 +81,10 @@ def test_a_work_tree_is_judged_against_a_revision_and_its_ledger_kept(
     assert told["champion"] == head.strip()
     audit = [sys.executable, "-m", "thermite", "audit", told["ledger"]]
     assert subprocess.run(audit, check=False, capture_output=True).returncode == 0
+    again = [sys.executable, "-m", "thermite", "show", "1", "--repro", "--state", str(state)]
+    refused = subprocess.run(again, check=False, capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "cannot be judged again" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from thermite.campaign.fold import fold
 from thermite.campaign.state import State
 from thermite.ledger.replay import recorded
 from thermite.report.campaign_report.curve import Scale
-from thermite.report.campaign_report.history import History, gathered, history
+from thermite.report.campaign_report.history import Gathered, History, history
 from thermite.report.campaign_report.page import page
 from thermite.report.campaign_report.text import markdown, plain
 from thermite.report.campaign_report.versus import versus
@@ -32,12 +33,20 @@ def told_of(ledger: Path) -> History:
         fold(state, row.seq, row.event)
         events.append(row.event)
     assignment = list(state.assignments.values())[-1]
-    return history(state, assignment, gathered(events, assignment.id))
+    return history(state, assignment, gathered(events))
 
 
 @pytest.fixture(scope="module")
 def told() -> History:
     return told_of(GOLDEN / "promotion/ledger.db")
+
+
+def gathered(events: Iterable[e.Event]) -> Gathered:
+    found = Gathered()
+    for event in events:
+        if event.assignment is not None:
+            found.take(event)
+    return found
 
 
 class Reader(HTMLParser):
@@ -187,7 +196,7 @@ def test_only_the_newest_re_anchor_says_where_the_champion_stands() -> None:
                 again = msgspec.structs.replace(again, record=longer)
             later.append(msgspec.structs.replace(row.event, data=again))
     assignment = list(state.assignments.values())[-1]
-    told = history(state, assignment, gathered([*events, *later], assignment.id))
+    told = history(state, assignment, gathered([*events, *later]))
     assert all(one.start_ms == pytest.approx(200, abs=4) for one in told.cases)
     assert told.blocks == 41 + 20
 

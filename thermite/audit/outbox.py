@@ -51,8 +51,8 @@ def _newest(ledger: Path, *, before: datetime) -> int:
         try:
             notes = connection.execute(
                 "SELECT note FROM checkpoints ORDER BY size DESC LIMIT ?", (_MOST_IN_TIME,)
-            ).fetchall()
-            read = [read_note(bytes(note).decode()) for (note,) in notes]
+            )
+            read = (read_note(bytes(note).decode()) for (note,) in notes)
             return next((one.size for one in read if read_instant(one.time) <= before), 0)
         except (*FILE_ERRORS, TypeError, ValueError) as error:
             raise LedgerError(f"{ledger} can't be read: {error}") from None

@@ -7,7 +7,6 @@ from typing import Final
 import click
 import msgspec
 
-from thermite.campaign.state import Assignment
 from thermite.cli.arguments import PATH, PLACE, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
@@ -112,20 +111,8 @@ def history_in(ledger: Path, wanted: str) -> History:
     for row in follower.new():
         if row.event is not None and row.event.assignment is not None:
             gathered.setdefault(row.event.assignment, Gathered()).take(row.event)
-    chosen = campaign_in(follower, wanted)
+    chosen = follower.campaign(wanted)
     return history(follower.state, chosen, gathered[chosen.id])
-
-
-def campaign_in(follower: Follower, wanted: str) -> Assignment:
-    """Return the newest campaign of a read ledger whose id begins so.
-
-    Raises:
-        CommandEnds: there is none.
-    """
-    found = [one for one in follower.state.assignments.values() if one.id.startswith(wanted)]
-    if not found:
-        raise CommandEnds(Exit.NOT_FOUND, f"there is no campaign {wanted or 'yet'}")
-    return found[-1]
 
 
 def _named(text: str, state: Path | None, ledger: Path | None) -> History:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from thermite.campaign.fold import fold
-from thermite.campaign.state import State
+from thermite.campaign.state import Assignment, State
+from thermite.cli.exits import CommandEnds, Exit
 from thermite.ledger.replay import Recorded, recorded
 
 PAUSE_S: Final = 0.2
@@ -28,6 +29,17 @@ class Follower:
             if row.event is not None:
                 fold(self.state, row.seq, row.event)
             yield row
+
+    def campaign(self, wanted: str) -> Assignment:
+        """Return the newest campaign read so far whose id begins so.
+
+        Raises:
+            CommandEnds: there is none (not found).
+        """
+        found = [one for one in self.state.assignments.values() if one.id.startswith(wanted)]
+        if not found:
+            raise CommandEnds(Exit.NOT_FOUND, f"there is no campaign {wanted or 'yet'}")
+        return found[-1]
 
     def wait(self) -> None:
         """Let the ledger grow for a moment."""

@@ -9,7 +9,6 @@ import click
 
 from thermite.campaign.state import Assignment, Attempt
 from thermite.cli.arguments import PATH, TEXT
-from thermite.cli.campaign_report import campaign_in
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
@@ -52,14 +51,15 @@ def command(
         if row.event is not None and isinstance(row.event.data, Block | Decision):
             of = row.event.assignment, row.event.data.attempt or 0
             measured[of].take(row.event.data)
-    campaign = campaign_in(follower, assignment or "")
+    campaign = follower.campaign(assignment or "")
     found = _named(campaign, attempt)
     told = report.document(campaign, found, measured[campaign.id, found.started.attempt])
     commands = report.repro(str(path.absolute().with_name("repos")), campaign, found)
     if repro and not commands:
         raise CommandEnds(
             Exit.FAILED,
-            f"attempt {told['attempt']} cannot be judged again: no candidate, or no kit",
+            f"attempt {told['attempt']} cannot be judged again from here: it made no candidate, has"
+            " no kit, or was thermite judge's, which keeps no commits",
         )
     output.document(told | ({"repro": commands} if repro else {}))
     for line in commands if repro else report.lines(told):

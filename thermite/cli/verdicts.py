@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from thermite.cli.arguments import PATH, TEXT
-from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger
@@ -26,11 +25,7 @@ def command(
     follower = Follower(existing_ledger(state, ledger))
     for _ in follower.new():
         pass
-    wanted = assignment or ""
-    found = [a for a in follower.state.assignments.values() if a.id.startswith(wanted)]
-    if not found:
-        raise CommandEnds(Exit.NOT_FOUND, f"there is no assignment {wanted or 'yet'}")
-    newest = found[-1]
+    newest = follower.campaign(assignment or "")
     rows = report.rows(newest)
     output.document({"assignment": newest.id, "attempts": rows, "goals": goal.report(newest)})
     print_rows(output, rows)

@@ -69,11 +69,12 @@ def lines(told: dict[str, Any]) -> list[str]:
 def repro(repos: str, assignment: Assignment, attempt: Attempt) -> list[str]:
     """Return the commands that fetch kit and candidate from a rig and judge the pair again.
 
-    repos: the folder of the rig's repositories. There are none where no candidate was made, or
-    where the campaign has no kit that could judge it.
+    repos: the folder of the rig's repositories. There are none where no candidate was made,
+    where the campaign has no kit that could judge it, or where `thermite judge` did: it keeps
+    no commit for long, and who asked has the folders.
     """
     kit, contract = assignment.kit, assignment.contract
-    if attempt.commit is None or kit is None:
+    if attempt.commit is None or kit is None or assignment.nonce is not None:
         return []
     name = f"attempt-{attempt.started.attempt}"
     ref = f"refs/attempts/{assignment.id}/{attempt.started.attempt}"

@@ -5,7 +5,6 @@ Source: judging, 3.9 (gains, the re-anchor) and 3.11 (champion times over the ca
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from statistics import median
 from typing import Final
 
@@ -145,15 +144,6 @@ class Gathered:
             self.anchor_ns[run.arm, run.cell].append(t_ns)
         elif run.arm == "champion" and run.attempt is not None:
             self.champion_ns[run.attempt, run.cell].append(t_ns)
-
-
-def gathered(events: Iterable[e.Event], assignment: str) -> Gathered:
-    """Return what the events of one campaign hold."""
-    found = Gathered()
-    for event in events:
-        if event.assignment == assignment:
-            found.take(event)
-    return found
 
 
 def history(state: State, assignment: Assignment, found: Gathered) -> History:
