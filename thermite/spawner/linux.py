@@ -8,7 +8,6 @@ landlock calls, pidfd and close_range have one number on every architecture.
 import ctypes
 import os
 import platform
-import signal
 import struct
 import time
 from typing import Final
@@ -40,91 +39,20 @@ LANDLOCK_RESTRICT_SELF: Final = 446
 _SECCOMP_SET_MODE_FILTER: Final = 1
 _SECCOMP_FILTER_FLAG_SPEC_ALLOW: Final = 4
 
-NEW_MOUNTS: Final = 0x00020000
-NEW_IPC: Final = 0x08000000
-NEW_USER: Final = 0x10000000
-NEW_PIDS: Final = 0x20000000
-NEW_NETWORK: Final = 0x40000000
-_CLONE_PARENT: Final = 0x00008000
-_CLONE: Final = {"x86_64": 56, "aarch64": 220}
-_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
-_UMOUNT: Final = {"x86_64": 166, "aarch64": 39}
-_MNT_DETACH: Final = 2
-_MOUNT_SETATTR: Final = 442
-_AT_FDCWD: Final = -100
-_AT_RECURSIVE: Final = 0x8000
-_ATTR_RDONLY_NOSUID: Final = 0b11
-MS_NOSUID: Final = 2
-MS_NODEV: Final = 4
-MS_NOEXEC: Final = 8
-MS_REMOUNT: Final = 32
-MS_BIND: Final = 4096
-MS_REC: Final = 16384
-MS_PRIVATE: Final = 1 << 18
 
+def libc(name: str, *args: object, about: str | None = None) -> int:
+    """Call a function of the C library that returns -1 when it fails.
 
-def unshare(flags: int) -> None:
-    """Leave some of this process's namespaces for new ones.
+    about: what it was called for, as in an OSError's filename.
 
     Raises:
-        OSError: the kernel refused it.
+        OSError: it failed.
     """
-    if _LIBC.unshare(ctypes.c_int(flags)) < 0:
+    result = int(getattr(_LIBC, name)(*args))
+    if result < 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), "unshare")
-
-
-def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    """Put a filesystem or a folder at another place (mount(2)).
-
-    Raises:
-        OSError: the kernel refused it.
-    """
-    words = [None if one is None else os.fsencode(one) for one in (source, target, kind)]
-    if _LIBC.mount(*words, ctypes.c_ulong(flags), options.encode() or None) < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), target)
-
-
-def close_to_writing(top: str) -> None:
-    """Make a mount and all below it read-only, and no setuid bit there count.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
-    change = ctypes.create_string_buffer(struct.pack("=4Q", _ATTR_RDONLY_NOSUID, 0, 0, 0), 32)
-    call(
-        _MOUNT_SETATTR,
-        ctypes.c_int(_AT_FDCWD),
-        os.fsencode(top),
-        ctypes.c_uint(_AT_RECURSIVE),
-        change,
-        ctypes.c_size_t(32),
-    )
-
-
-def make_root_of_here() -> None:
-    """Make the working folder, a mount of its own, the root, and leave the old one.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
-    call(_PIVOT_ROOT[MACHINE], b".", b".")
-    call(_UMOUNT[MACHINE], b".", ctypes.c_int(_MNT_DETACH))  # the old root, on top of the new
-    os.chdir("/")
-
-
-def fork_beside() -> int:
-    """Fork a child of this process's parent; return its pid, 0 in the child.
-
-    For a single-threaded process: Python's own bookkeeping of forks is passed by.
-
-    Raises:
-        OSError: the kernel refused it.
-    """
-    zero = ctypes.c_ulong(0)
-    flags = ctypes.c_ulong(_CLONE_PARENT | signal.SIGCHLD)
-    return call(_CLONE[MACHINE], flags, zero, zero, zero, zero)
+        raise OSError(code, os.strerror(code), about)
+    return result
 
 
 def call(number: int, *args: object) -> int:
@@ -133,18 +61,12 @@ def call(number: int, *args: object) -> int:
     Raises:
         OSError: the kernel refused it.
     """
-    result = int(_LIBC.syscall(ctypes.c_long(number), *args))
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    return libc("syscall", ctypes.c_long(number), *args)
 
 
 def _prctl(option: int, value: int) -> None:
     zero = ctypes.c_ulong(0)
-    if _LIBC.prctl(ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero) < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    libc("prctl", ctypes.c_int(option), ctypes.c_ulong(value), zero, zero, zero)
 
 
 def become_subreaper() -> None:

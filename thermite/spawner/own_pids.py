@@ -15,7 +15,7 @@ import signal
 import socket
 from typing import Final, NoReturn
 
-from . import linux
+from . import linux, namespaces
 from .ahead import BESIDE, STARTED
 
 PROC: Final = "/proc"
@@ -36,14 +36,16 @@ def enter(line: socket.socket, spawner: int) -> None:
         _stay(spawner)
     os.close(spawner)
     told, helper = os.pipe2(os.O_CLOEXEC)
-    stage = linux.fork_beside()
+    stage = namespaces.fork_beside()
     if stage:
         line.send(STARTED.pack(BESIDE, init, stage))
         os._exit(0)
     os.close(helper)
     os.read(told, 1)  # until the helper is gone: nothing is said before it has told
     os.close(told)
-    linux.mount("proc", PROC, "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+    namespaces.mount(
+        "proc", PROC, "proc", namespaces.MS_NOSUID | namespaces.MS_NODEV | namespaces.MS_NOEXEC
+    )
 
 
 def _stay(spawner: int) -> NoReturn:

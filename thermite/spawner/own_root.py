@@ -11,14 +11,14 @@ import os
 import socket
 from typing import Final
 
-from . import linux, own_pids
+from . import linux, namespaces, own_pids
 from .landlock import SYSTEM
 from .own_view import SHARED, View, make_passable, share
 
 _TOP: Final = "/tmp"  # noqa: S108 - covered by the new root until it is everything
 _ROOT: Final = "mode=0755,size=1m,nr_inodes=4096"
 _HIDDEN: Final = "mode=0711,size=64k,nr_inodes=64"
-_PLAIN: Final = linux.MS_NOSUID | linux.MS_NODEV
+_PLAIN: Final = namespaces.MS_NOSUID | namespaces.MS_NODEV
 
 
 def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> None:
@@ -33,9 +33,9 @@ def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> No
         OSError: the kernel refused.
     """
     uid, gid = os.getuid(), os.getgid()
-    flags = linux.NEW_USER | linux.NEW_PIDS | linux.NEW_MOUNTS | linux.NEW_IPC
+    flags = namespaces.NEW_USER | namespaces.NEW_PIDS | namespaces.NEW_MOUNTS | namespaces.NEW_IPC
     linux.close_to_tracers(closed=False)  # a process that is closed can't write its own maps
-    linux.unshare(flags | (0 if network else linux.NEW_NETWORK))
+    namespaces.unshare(flags | (0 if network else namespaces.NEW_NETWORK))
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -57,27 +57,29 @@ def _write(path: str, text: str) -> None:
 
 def _build(view: View) -> None:
     """Make a root of what a stage may see, and leave the old one."""
-    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    namespaces.mount(None, "/", None, namespaces.MS_REC | namespaces.MS_PRIVATE)
     stages = os.open(view.stage_root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    linux.mount("tmpfs", _TOP, "tmpfs", _PLAIN, _ROOT)
+    namespaces.mount("tmpfs", _TOP, "tmpfs", _PLAIN, _ROOT)
     for path in SYSTEM:  # /proc too: only where one is in sight may another be mounted
         _show(path)
     for path in SHARED:
         os.makedirs(f"{_TOP}{path}", exist_ok=True)
     for path in view.hidden:
         if os.path.isdir(f"{_TOP}{path}"):
-            linux.mount("tmpfs", f"{_TOP}{path}", "tmpfs", _PLAIN, _HIDDEN)
+            namespaces.mount("tmpfs", f"{_TOP}{path}", "tmpfs", _PLAIN, _HIDDEN)
     around = [path for path in SHARED if view.stage_root.startswith(f"{path}/")]
     if not around:
         make_passable(_TOP, view.stage_root)
-    linux.close_to_writing(_TOP)
+    namespaces.close_to_writing(_TOP)
     share(_TOP)
     for path in around:
         _lead(path, view.stage_root)
-    linux.mount(f"/proc/self/fd/{stages}", f"{_TOP}{view.stage_root}", None, linux.MS_BIND)
+    namespaces.mount(
+        f"/proc/self/fd/{stages}", f"{_TOP}{view.stage_root}", None, namespaces.MS_BIND
+    )
     os.close(stages)
     os.chdir(_TOP)
-    linux.make_root_of_here()
+    namespaces.make_root_of_here()
 
 
 def _lead(shared: str, stage_root: str) -> None:
@@ -85,9 +87,9 @@ def _lead(shared: str, stage_root: str) -> None:
     first = f"{shared}/{stage_root.removeprefix(f'{shared}/').partition('/')[0]}"
     os.mkdir(f"{_TOP}{first}")
     if first != stage_root:
-        linux.mount("tmpfs", f"{_TOP}{first}", "tmpfs", _PLAIN, _HIDDEN)
+        namespaces.mount("tmpfs", f"{_TOP}{first}", "tmpfs", _PLAIN, _HIDDEN)
         make_passable(_TOP, stage_root)
-        linux.close_to_writing(f"{_TOP}{first}")
+        namespaces.close_to_writing(f"{_TOP}{first}")
 
 
 def _show(path: str) -> None:
@@ -97,4 +99,4 @@ def _show(path: str) -> None:
         os.symlink(os.readlink(path), shown)
     elif os.path.isdir(path):
         os.makedirs(shown)
-        linux.mount(path, shown, None, linux.MS_BIND | linux.MS_REC)
+        namespaces.mount(path, shown, None, namespaces.MS_BIND | namespaces.MS_REC)

@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from . import linux
+from . import namespaces
 
 SHARED: Final = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - covered
 _MIB_UNLESS_LIMITED: Final = 1024
@@ -19,7 +19,7 @@ _ENTRIES: Final = 50_000
 """As many as a work folder may have (Kit manifest, Limits)."""
 _PASSABLE: Final = 0o711
 _FOR_ALL: Final = 0o1777
-_MOUNT: Final = linux.MS_NOSUID | linux.MS_NODEV
+_MOUNT: Final = namespaces.MS_NOSUID | namespaces.MS_NODEV
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ def enter(view: View, *, network: bool) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    flags = linux.NEW_MOUNTS | linux.NEW_IPC | linux.NEW_PIDS
-    linux.unshare(flags | (0 if network else linux.NEW_NETWORK))
-    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    flags = namespaces.NEW_MOUNTS | namespaces.NEW_IPC | namespaces.NEW_PIDS
+    namespaces.unshare(flags | (0 if network else namespaces.NEW_NETWORK))
+    namespaces.mount(None, "/", None, namespaces.MS_REC | namespaces.MS_PRIVATE)
     path = view.stage_root
     root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered
     if any(path.startswith(f"{top}/") for top in share("")):
         make_passable("", path)
-        linux.mount(f"/proc/self/fd/{root}", path, None, linux.MS_BIND)
+        namespaces.mount(f"/proc/self/fd/{root}", path, None, namespaces.MS_BIND)
     os.close(root)
 
 
@@ -59,12 +59,12 @@ def share(root: str) -> list[str]:
     """Cover the shared folders below a root with one empty tmpfs; return their paths."""
     covered = _covered(root)
     first = f"{root}{covered[0]}"
-    linux.mount("tmpfs", first, "tmpfs", _MOUNT, _room(None))
+    namespaces.mount("tmpfs", first, "tmpfs", _MOUNT, _room(None))
     for number, top in enumerate(reversed(covered)):  # the first, which holds all, last
         own = f"{first}/{number}"
         os.mkdir(own)
         os.chmod(own, _FOR_ALL)
-        linux.mount(own, f"{root}{top}", None, linux.MS_BIND)
+        namespaces.mount(own, f"{root}{top}", None, namespaces.MS_BIND)
     return covered
 
 
@@ -74,7 +74,7 @@ def bound(mib: int | None) -> None:
     Raises:
         OSError: the kernel refused.
     """
-    linux.mount(None, _covered("")[0], None, linux.MS_REMOUNT | _MOUNT, _room(mib))
+    namespaces.mount(None, _covered("")[0], None, namespaces.MS_REMOUNT | _MOUNT, _room(mib))
 
 
 def _room(mib: int | None) -> str:
