@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from thermite.errors import InfrastructureError
-from thermite.rig.stage import Spawner
+from thermite.rig.line import Line
 
 
 def test_the_end_of_a_spawner_is_told_before_any_request_fails_of_it() -> None:
@@ -17,7 +17,7 @@ def test_the_end_of_a_spawner_is_told_before_any_request_fails_of_it() -> None:
         theirs.recv(1 << 16)
         theirs.close()
 
-    line = Spawner(ours, lambda: order.append("told"))
+    line = Line(ours, lambda: order.append("told"))
     threading.Thread(target=hang_up).start()
     with pytest.raises(InfrastructureError, match="the spawner is gone"):
         line.ask("probe", {})

@@ -17,7 +17,7 @@ from typing import Final
 
 from thermite.errors import LedgerError, ThermiteError, UsageError
 from thermite.harness.rig import Rig
-from thermite.rig.stage import Spawner
+from thermite.rig.stage import connect
 from thermite.rig.stages import Stages
 
 FAILED: Final = 1
@@ -76,7 +76,7 @@ def _handed_over() -> tuple[Path, Stages, socket.socket]:
         raise UsageError(
             f"{error}: the spawner starts this process; run thermite rig serve"
         ) from error
-    return state, Spawner.connect(spawner, _end_with_the_spawner), peer
+    return state, connect(spawner, _end_with_the_spawner), peer
 
 
 def _end_with_the_spawner() -> None:

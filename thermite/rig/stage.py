@@ -1,18 +1,15 @@
-"""The spawner's client: asks for stages, folders and blocks by message, from any thread.
+"""The spawner's client: asks for stages, folders and blocks, from any thread.
 
-One socket, one reader thread; every request waits for the reply with its own id. A
-refusal of the spawner is an InfrastructureError: the candidate's failures come back as
-values. Source: isolation, 4.1 (closed vocabulary); the other end is `thermite/spawner`.
+A refusal of the spawner is an InfrastructureError: the candidate's failures come back as
+values. Source: isolation, 4.1 (closed vocabulary); the messages go over `thermite.rig.line`.
 """
 
 import contextlib
 import json
 import os
-import queue
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +18,7 @@ import msgspec
 from thermite.errors import InfrastructureError
 from thermite.rig.copies import Copy
 from thermite.rig.device import cpu
+from thermite.rig.line import Line, nothing
 from thermite.rig.refusal_words import refusal
 from thermite.rig.stages import Slot, StageCopy, Stages
 from thermite.schema.stage import (
@@ -36,170 +34,36 @@ from thermite.schema.stage import (
     StageResult,
 )
 
-MAX_MESSAGE_BYTES: Final = 1 << 16
-_MAX_DESCRIPTORS: Final = 4
 _KIND: Final = {"file": b"f", "executable": b"x", "link": b"l", "folder": b"d"}
 _PROBE_NAME: Final = "startup"
 _PROBE_TIMEOUT_S: Final = 30.0
 
 
-@dataclass
-class _Waiting:
-    """One request on its way; something is in answered once there is nothing to wait for."""
-
-    # Not an Event: its lock may be held by the very thread that a signal's handler interrupts.
-    answered: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
-    reply: dict[str, Any] = field(default_factory=dict)
-    fds: list[int] = field(default_factory=list)
-
-
-def _nothing() -> None:
-    return
-
-
-class Spawner:
-    """The line to a spawner.
+def connect(fd: int, gone: Callable[[], None] = nothing) -> Stages:
+    """Return the rig behind a socket of the spawner's.
 
     Args:
         gone: called when the other end is closed, before any request fails of it.
+
+    Raises:
+        InfrastructureError: the spawner is gone.
     """
+    return stages_behind(Line(socket.socket(fileno=fd), gone))
 
-    def __init__(self, line: socket.socket, gone: Callable[[], None] = _nothing) -> None:
-        self._line, self._gone = line, gone
-        self._lock = threading.Lock()
-        self._waiting: dict[int, _Waiting] = {}
-        self._count = 0
-        self._is_gone = False
-        self._interrupt_waits = self._is_interrupted = False
-        threading.Thread(target=self._read, name="spawner", daemon=True).start()
 
-    @classmethod
-    def connect(cls, fd: int, gone: Callable[[], None] = _nothing) -> Stages:
-        """Return the rig behind a socket of the spawner's.
+def stages_behind(line: Line) -> Stages:
+    """Return what a line leads to, once the spawner has said what it applies.
 
-        Args:
-            gone: as the class's.
-
-        Raises:
-            InfrastructureError: the spawner is gone.
-        """
-        return cls(socket.socket(fileno=fd), gone).rig()
-
-    def rig(self) -> Stages:
-        """Return what this line leads to, once the spawner has said what it applies.
-
-        Raises:
-            InfrastructureError: the spawner is gone.
-        """
-        return _Rig(self)
-
-    def ask(
-        self, do: str, fields: Mapping[str, object], fds: Sequence[int] = ()
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Send one request and return its reply with the descriptors beside it.
-
-        Raises:
-            InfrastructureError: the spawner refused it, or is gone.
-            KeyboardInterrupt: `interrupt` was called, and no answer is there.
-        """
-        waiting = _Waiting()
-        with self._lock:
-            if self._is_gone:
-                raise InfrastructureError("the spawner is gone")
-            self._count += 1
-            number = self._count
-            self._waiting[number] = waiting
-        message = json.dumps({"id": number, "do": do, **fields}, separators=(",", ":")).encode()
-        try:
-            self._stop_if_interrupted()
-            self._send(do, message, fds)
-            waiting.answered.get()
-            if not waiting.reply:
-                self._stop_if_interrupted()
-        finally:
-            with self._lock:
-                self._waiting.pop(number, None)
-        if not waiting.reply.get("ok"):
-            _close(waiting.fds)
-            raise InfrastructureError(str(waiting.reply.get("error", "the spawner is gone")))
-        return waiting.reply, waiting.fds
-
-    def _send(self, do: str, message: bytes, fds: Sequence[int]) -> None:
-        if len(message) > MAX_MESSAGE_BYTES:
-            raise InfrastructureError(
-                f"a request {do!r} of {len(message)} bytes is over {MAX_MESSAGE_BYTES}:"
-                " shorten the command or its environment"
-            )
-        try:
-            socket.send_fds(self._line, [message], list(fds))
-        except OSError as error:
-            raise InfrastructureError(f"the spawner is gone: {error.strerror}") from None
-
-    def interrupt(self) -> bool:
-        """End the wait for every answer, and ask for nothing more; for a signal's handler.
-
-        Takes no lock, which the thread that the signal came to may hold.
-
-        Returns:
-            False when the last call is still unheard: nobody has asked for anything since.
-        """
-        if self._interrupt_waits:
-            return False
-        self._interrupt_waits = not self._is_interrupted
-        self._is_interrupted = True
-        for waiting in list(self._waiting.values()):
-            waiting.answered.put(None)
-        return True
-
-    def hear_interrupt(self) -> None:
-        """End here if `interrupt` was called and nothing has ended of it yet.
-
-        Raises:
-            KeyboardInterrupt: it was.
-        """
-        if self._interrupt_waits:
-            self._stop_if_interrupted()
-
-    def _stop_if_interrupted(self) -> None:
-        if self._is_interrupted:
-            self._interrupt_waits = False
-            raise KeyboardInterrupt
-
-    def close(self) -> None:
-        """Hang up: the spawner of a single client then ends everything and leaves."""
-        with contextlib.suppress(OSError):
-            self._line.shutdown(socket.SHUT_RDWR)
-
-    def _read(self) -> None:
-        while True:
-            try:
-                raw, fds, _, _ = socket.recv_fds(
-                    self._line, MAX_MESSAGE_BYTES, _MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC
-                )
-            except OSError:
-                raw, fds = b"", []
-            if not raw:
-                break
-            reply = json.loads(raw)
-            with self._lock:
-                waiting = self._waiting.get(reply["id"])
-            if waiting is None:
-                _close(fds)
-                continue
-            waiting.reply, waiting.fds = reply, fds
-            waiting.answered.put(None)
-        self._gone()
-        with self._lock:
-            self._is_gone = True
-            for waiting in self._waiting.values():
-                waiting.answered.put(None)
-        self._line.close()
+    Raises:
+        InfrastructureError: the spawner is gone.
+    """
+    return _Rig(line)
 
 
 class _Rig:
     """`Stages` over a line."""
 
-    def __init__(self, line: Spawner) -> None:
+    def __init__(self, line: Line) -> None:
         self._line = line
         told, _ = line.ask("probe", {})
         self._told = told
@@ -297,7 +161,7 @@ class _Rig:
 class _LentSlot:
     """`Slot` over a line."""
 
-    def __init__(self, line: Spawner, name: str, folder: Path) -> None:
+    def __init__(self, line: Line, name: str, folder: Path) -> None:
         self._line = line
         self.name = name
         self._folder = folder
@@ -426,8 +290,3 @@ def _read_file(fd: int) -> bytes:
     with open(fd, "rb") as file:
         file.seek(0)
         return file.read()
-
-
-def _close(fds: Iterable[int]) -> None:
-    for fd in fds:
-        os.close(fd)

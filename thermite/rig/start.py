@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from thermite.errors import InfrastructureError
-from thermite.rig.stage import Spawner
+from thermite.rig.line import Line
+from thermite.rig.stage import stages_behind
 from thermite.rig.stages import Stages
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "spawner"
@@ -159,7 +160,7 @@ def spawner(
     )
     os.close(fd)
     theirs.close()
-    line = Spawner(ours)
+    line = Line(ours)
     with _interrupts_heard_by(line) if interruptible else contextlib.nullcontext():
         try:
             yield _connected(line, process)
@@ -169,7 +170,7 @@ def spawner(
 
 
 @contextlib.contextmanager
-def _interrupts_heard_by(line: Spawner) -> Iterator[None]:
+def _interrupts_heard_by(line: Line) -> Iterator[None]:
     def heard(*_: object) -> None:
         if not line.interrupt():
             raise KeyboardInterrupt
@@ -182,9 +183,9 @@ def _interrupts_heard_by(line: Spawner) -> Iterator[None]:
     line.hear_interrupt()
 
 
-def _connected(line: Spawner, process: "subprocess.Popen[bytes]") -> Stages:
+def _connected(line: Line, process: "subprocess.Popen[bytes]") -> Stages:
     try:
-        return line.rig()
+        return stages_behind(line)
     except InfrastructureError as error:
         line.close()
         said = _ended(process)
