@@ -1,94 +1,16 @@
 """Signed orders about a campaign that runs: what each changes, and what is refused in words."""
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.orders import Orders, trusted
-from tests.simulated_campaign import ASSIGNMENT, Home, Life
-from thermite.command.keyring import Keyring
-from thermite.command.signing_key import SigningKey
-from thermite.command.verify import open_command
+from tests.harness.ordered import BASE, REVIEWED, THREE, Rig, ended, submitted
+from tests.simulated_campaign import ASSIGNMENT, Home
 from thermite.errors import CommandError
-from thermite.harness.book import Draft
-from thermite.harness.decide import Accept, decide
 from thermite.report.campaign import progress
 from thermite.schema import event as e
-from thermite.schema.strict import Strict
-
-BASE = {"ms": 40}
-THREE: dict[str, dict[str, Any]] = {"a": {"ms": 39}, "b": {"ms": 41}, "c": {"ms": 20}}
-REVIEWED: dict[str, Any] = {
-    "campaign": "research",
-    "cells": [],
-    "held_out_cells": [],
-    "objective": None,
-    "goals": [
-        {
-            "id": "clear",
-            "title": "reads well",
-            "verify": {"type": "review", "question": "is it clear?", "quorum": 2},
-        }
-    ],
-}
-
-
-class Rig:
-    """A campaign and people who order about it; orders are decided as the door does."""
-
-    def __init__(self, home: Home, voters: int = 1) -> None:
-        self.home, self.life = home, Life(home)
-        self.keys = [SigningKey.generate() for _ in range(voters)]
-
-    def order(self, kind: str, *, by: int = 0, **body: object) -> None:
-        book = self.life.book
-        key = self.keys[by]
-        orders = Orders(self.home.folder, key=key, rig_key=self.home.key)
-        payload = orders.payload(
-            kind, {"assignment": ASSIGNMENT, **body}, issuer=key.public.id, after=None
-        )
-        now = datetime.now(UTC)
-        command = open_command(
-            orders.sealed(payload, key),
-            Keyring([trusted(one) for one in self.keys]),
-            rig=self.home.key.public.id,
-            ledger="1" * 32,
-            now=now,
-        )
-        with book.lock:
-            found = decide(command, book.state, now, size=0, root_at=lambda _: b"")
-            assert isinstance(found, Accept)
-            book.append(*found.drafts)
-
-    def when(self, wanted: Callable[[Strict], bool], act: Callable[[], None]) -> None:
-        """Act once, as soon as a payload like this is durable."""
-        acted: list[bool] = []
-
-        def look(drafts: Sequence[Draft]) -> None:
-            if not acted and any(wanted(draft.data) for draft in drafts):
-                acted.append(True)
-                act()
-
-        self.life.book.committed = look
-
-    @property
-    def results(self) -> list[str | None]:
-        return [a.result for a in self.life.assignment.attempts.values()]
-
-    def kinds(self) -> list[str]:
-        return [a.verdict.verdict for a in self.life.assignment.attempts.values() if a.verdict]
-
-
-def submitted(number: int) -> Callable[[Strict], bool]:
-    return lambda data: isinstance(data, e.CandidateSubmitted) and data.attempt == number
-
-
-def ended(number: int) -> Callable[[Strict], bool]:
-    return lambda data: isinstance(data, e.AttemptEnded) and data.attempt == number
 
 
 def test_stop_lets_the_running_attempt_end(tmp_path: Path) -> None:
@@ -273,93 +195,6 @@ def test_lanes_together_start_no_more_attempts_than_there_are(tmp_path: Path) ->
     assert len(rig.life.assignment.attempts) == 1
 
 
-def test_people_decide_a_research_campaign(tmp_path: Path) -> None:
-    rig = Rig(Home(tmp_path, BASE, THREE, REVIEWED), voters=3)
-
-    def vote() -> None:
-        rig.order("vote_review", attempt=3, goal="clear", vote="met", reason="")
-        rig.order("vote_review", by=1, attempt=3, goal="clear", vote="unmet", reason="too terse")
-        rig.order("vote_review", by=2, attempt=3, goal="clear", vote="met", reason="clear")
-
-    rig.when(lambda data: isinstance(data, e.Hold) and data.attempt == 3, vote)
-    assert rig.life.run()
-    assert rig.results == ["goals_unmet", "goals_unmet", "goals_met"]
-    assert rig.life.assignment.end_reason == "goals met"
-    said = "0 of 2 votes that it is met, 0 that it is not, and the campaign ended"
-    first = rig.life.assignment.attempts[1].verdict
-    assert first is not None
-    assert first.reasons == [f"goal clear: {said}"]
-
-
-def test_a_quorum_against_a_candidate_says_why(tmp_path: Path) -> None:
-    rig = Rig(Home(tmp_path, BASE, {"a": THREE["a"]}, REVIEWED), voters=2)
-
-    def vote() -> None:
-        rig.order("vote_review", attempt=1, goal="clear", vote="unmet", reason="too terse")
-        rig.order("vote_review", by=1, attempt=1, goal="clear", vote="unmet", reason="no figures")
-
-    rig.when(lambda data: isinstance(data, e.Hold), vote)
-    assert rig.life.run()
-    verdict = rig.life.assignment.attempts[1].verdict
-    assert verdict is not None
-    assert verdict.reasons == ["goal clear: voted unmet: too terse; no figures"]
-    assert rig.life.assignment.end_reason == "nothing left to propose"
-
-
-def test_a_campaign_that_waits_for_votes_ends_when_it_is_stopped(tmp_path: Path) -> None:
-    rig = Rig(Home(tmp_path, BASE, {"a": THREE["a"]}, REVIEWED))
-    rig.when(lambda data: isinstance(data, e.Hold), lambda: rig.order("stop_campaign"))
-    assert rig.life.run()
-    assert rig.life.assignment.end_reason == "stopped"
-    assert rig.results == ["goals_unmet"]
-
-
-def test_a_harness_that_dies_at_any_append_still_waits_for_its_votes(tmp_path: Path) -> None:
-    for die_at in range(2, 12):
-        home = Home(tmp_path / str(die_at), BASE, {"a": THREE["a"]}, REVIEWED)
-        first = Rig(home, voters=2)
-
-        def vote(rig: Rig) -> Callable[[], None]:
-            def both() -> None:
-                for by in (0, 1):
-                    if rig.life.assignment.attempts[number(rig)].result is None:
-                        cast_once(rig, by, number(rig))
-
-            return both
-
-        first.when(lambda data: isinstance(data, e.Hold), vote(first))
-        first.life.run(die_at=die_at)
-        second = Rig(home)
-        second.keys = first.keys
-        if second.life.assignment.status == "ended":
-            second.life.ledger.close()
-            assert second.results == ["goals_met"]
-            break
-        second.when(lambda data: isinstance(data, e.Hold), vote(second))
-        held = [a for a in second.life.assignment.attempts.values() if a.status == "held"]
-        if held:
-            vote(second)()
-        second.life.run()
-        kept = [result for result in second.results if result != "killed"]
-        assert kept == ["goals_met"], die_at
-
-
-def number(rig: Rig) -> int:
-    return max(rig.life.assignment.attempts)
-
-
-def cast_once(rig: Rig, by: int, attempt: int) -> None:
-    voted = rig.life.assignment.attempts[attempt].votes.get("clear", [])
-    if rig.keys[by].public.id not in {vote.voter for vote in voted}:
-        rig.order("vote_review", by=by, attempt=attempt, goal="clear", vote="met", reason="")
-
-
-def test_a_research_campaign_without_goals_keeps_its_candidates(tmp_path: Path) -> None:
-    rig = Rig(Home(tmp_path, BASE, THREE, {**REVIEWED, "goals": []}))
-    assert rig.life.run()
-    assert rig.kinds() == ["valid", "valid", "valid"]
-
-
 @pytest.mark.parametrize(
     ("kind", "body", "said"),
     [
@@ -421,21 +256,3 @@ def test_an_order_that_fits_nothing_is_refused_in_words(
     assert rig.life.run()
     assert len(refused) == 1
     assert re.match(re.escape(said), refused[0]), refused
-
-
-def test_one_key_has_one_vote(tmp_path: Path) -> None:
-    rig = Rig(Home(tmp_path, BASE, {"a": THREE["a"]}, REVIEWED))
-    refused: list[CommandError] = []
-
-    def twice() -> None:
-        rig.order("vote_review", attempt=1, goal="clear", vote="met", reason="")
-        try:
-            rig.order("vote_review", attempt=1, goal="clear", vote="unmet", reason="")
-        except CommandError as error:
-            refused.append(error)
-        rig.order("stop_campaign")
-
-    rig.when(lambda data: isinstance(data, e.Hold), twice)
-    assert rig.life.run()
-    assert [one.code for one in refused] == ["wrong_state"]
-    assert "one key has one vote" in str(refused[0])

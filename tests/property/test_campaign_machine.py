@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from tests.harness.test_orders_about_campaigns import Rig
+from tests.harness.ordered import Rig
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.audit.rejudge import rejudged
 from thermite.campaign.fold import fold
