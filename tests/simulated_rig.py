@@ -85,6 +85,8 @@ class SimulatedRig:
     now_ns: int = 0
     runs: int = 0
     path_variable: str = "/usr/bin:/bin"
+    slot_names: Sequence[str] = ("builder-0", "run-0")
+    passed_over: Mapping[str, str] = field(default_factory=dict)
     _folders: int = 0
     _lent: set[str] = field(default_factory=set)
     _in_block: bool = False

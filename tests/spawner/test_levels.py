@@ -33,7 +33,7 @@ def taken(
             place / "rig", within=[*ns.prefix, *less], isolation=isolation, run_dir=place / "run"
         ) as stages,
     ):
-        yield stages.isolation, stages.passed_over  # type: ignore[attr-defined]
+        yield stages.isolation, stages.passed_over
         assert ns.bystanders() == 3
 
 

@@ -71,7 +71,7 @@ def test_where_the_machine_forbids_them_auto_steps_down_and_says_so(place: Path)
     within = [*unshare, "sh", "-c", FORBID, "sh"]
     with spawner(place / "rig", isolation="auto", within=within) as stages:
         assert stages.isolation.level == "none"
-        why = stages.passed_over["namespaces"]  # type: ignore[attr-defined]
+        why = stages.passed_over["namespaces"]
         assert why == (
             "a stage of builder can't be set up: OSError: [Errno 28] No space left on device:"
             " 'unshare'"

@@ -7,7 +7,7 @@ the same as blocked. Source: isolation, 4.2; the result is the event `isolation_
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +83,7 @@ def probe(
         "own_pids": "pidns" in stages.isolation.features,
     }
     canaries: dict[str, str] = {}
-    for name in _slot_names(stages):
+    for name in stages.slot_names:
         with stages.slot(name) as slot:
             found = _tried(stages, slot, asked)
         canaries |= {f"{name}: {tried}": answer for tried, answer in found.items()}
@@ -94,14 +94,8 @@ def probe(
         features=told.features,
         gaps=sorted(gaps),
         canaries=canaries,
-        passed_over=dict(getattr(stages, "passed_over", {})),  # a simulated rig has no other level
+        passed_over=dict(stages.passed_over),
     )
-
-
-def _slot_names(stages: Stages) -> Sequence[str]:
-    """Return the slots of a rig; a simulated one has the two that a judge needs."""
-    names = getattr(stages, "slot_names", None)
-    return list(names) if names is not None else ["builder-0", "run-0"]
 
 
 def _tried(stages: Stages, slot: Slot, asked: Mapping[str, object]) -> dict[str, str]:

@@ -96,11 +96,6 @@ class _Rig:
         """The slots that this rig has."""
         return list(self._told["slots"])
 
-    @property
-    def run_cpus(self) -> list[int]:
-        """The CPUs that timed runs are pinned to."""
-        return list(self._told["run_cpus"])
-
     @contextlib.contextmanager
     def slot(self, name: str) -> Iterator[Slot]:
         """Lend a slot with an empty work folder; at the end it is swept and removed."""

@@ -1,6 +1,6 @@
 """What the judge and the lanes may ask of a rig. Source: the design page on isolation, 4.1."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -75,6 +75,14 @@ class Stages(Protocol):
     @property
     def isolation(self) -> IsolationRecord:
         """The level that this rig's stages get (the proof is None)."""
+
+    @property
+    def passed_over(self) -> Mapping[str, str]:
+        """The better levels that the spawner could not take, and in words why."""
+
+    @property
+    def slot_names(self) -> Sequence[str]:
+        """The slots that this rig has."""
 
     @property
     def path_variable(self) -> str:
