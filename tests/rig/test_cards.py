@@ -7,9 +7,10 @@ import pytest
 
 from tests.requirement import shows
 from tests.rig.test_pinning import CARDS, tree
-from thermite.cli.rig_serve import spawner_config
 from thermite.errors import UsageError
+from thermite.harness.local_job import local_judge
 from thermite.rig.device.cuda import Card, judge_cards
+from thermite.rig.pinning import timed_as
 from thermite.rig.start import spawner
 from thermite.schema.rig_settings import RigSettings, Slots
 from thermite.schema.stage import Limits
@@ -39,10 +40,27 @@ def test_what_is_no_card_is_refused_with_those_that_are(devices: Path, card: str
         judge_cards([card], devices)
 
 
-def test_more_slots_than_cards_are_refused(tmp_path: Path) -> None:
+def test_more_slots_than_cards_are_refused() -> None:
     settings = RigSettings(target="cuda-gpu", cards=[ONE], slots=Slots(runs=2), cpus=[0])
     with pytest.raises(UsageError, match="2 slots of runs and 1 cards: each slot has a card"):
-        spawner_config(tmp_path, settings, fallback=True)
+        timed_as(settings)
+
+
+def test_each_slot_of_runs_has_its_card_and_its_clock(devices: Path) -> None:
+    settings = RigSettings(target="cuda-gpu", cards=[OTHER, ONE], slots=Slots(runs=2), cpus=[0])
+    told = timed_as(settings, devices=devices)
+    assert told["cards"] == [1, 0]
+    assert [told["slot_env"][f"run-{i}"]["CUDA_VISIBLE_DEVICES"] for i in (0, 1)] == ["1", "0"]
+
+
+def test_a_selftest_on_a_rigs_settings_is_of_the_rigs_cards(tmp_path: Path) -> None:
+    """It was timed on whatever card came first, with nobody kept from its clock."""
+    settings = RigSettings(target="cuda-gpu", cards=["0000:99:00.0"], cpus=[0])
+    with (
+        pytest.raises(UsageError, match=r"'0000:99:00\.0', and the cards here are"),
+        local_judge(tmp_path / "rig", tmp_path, "kit", settings),
+    ):
+        pass
 
 
 @shows("K-103")

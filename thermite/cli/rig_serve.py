@@ -12,8 +12,7 @@ from thermite.cli.output import Output, with_output
 from thermite.command.trust import read_trust, trust_problems
 from thermite.errors import InfrastructureError, UsageError
 from thermite.ledger.place import filesystem_problem
-from thermite.rig.device import cuda
-from thermite.rig.pinning import timed_cpus
+from thermite.rig.pinning import timed_as
 from thermite.rig.start import SpawnerConfig, become
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
@@ -107,7 +106,6 @@ def first_trust(path: Path) -> str:
 
 def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> SpawnerConfig:
     """Return what the spawner is told; fallback: stages may lie under /var/tmp."""
-    cards = _judge_cards(settings)
     slots = {"check": False, "import": False}
     slots |= {f"builder-{i}": False for i in range(settings.slots.builders)}
     slots |= {f"run-{i}": False for i in range(settings.slots.runs)}
@@ -116,21 +114,5 @@ def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> Spa
         state,
         fallback_root=Path("/var/tmp") if fallback else None,  # noqa: S108  a fresh 0711 folder
         slots=slots,
-        run_cpus=timed_cpus(settings),
-        slot_env={f"run-{i}": card.variables for i, card in enumerate(cards)},
-        cards=[card.number for card in cards],
-        stage_path=settings.stage_path,
-        realtime_runs=settings.realtime_runs,
+        **timed_as(settings),
     )
-
-
-def _judge_cards(settings: RigSettings) -> list[cuda.Card]:
-    """Return the card of each slot of runs, in their order; none where rig.toml names none."""
-    runs, named = settings.slots.runs, len(settings.cards)
-    if settings.target != cuda.TARGET or not settings.cards:
-        return []
-    if runs > named:
-        raise UsageError(
-            f"rig.toml has {runs} slots of runs and {named} cards: each slot has a card of its own"
-        )
-    return cuda.judge_cards(settings.cards[:runs])

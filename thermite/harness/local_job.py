@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,7 +28,7 @@ from thermite.kit.export import tree_of
 from thermite.kit.fit import DOES_NOT_FIT
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.known import local_problems
-from thermite.rig.pinning import timed_cpus
+from thermite.rig.pinning import timed_as
 from thermite.rig.start import spawner
 from thermite.schema import event as e
 from thermite.schema.contract import Contract, RepoAt
@@ -202,13 +202,7 @@ def local_judge(
         KeyboardInterrupt: there was a SIGINT.
     """
     asked = settings or RigSettings()
-    config: dict[str, Any] = {}
-    if settings is not None:
-        config = {
-            "run_cpus": timed_cpus(settings),
-            "stage_path": settings.stage_path,
-            "realtime_runs": settings.realtime_runs,
-        }
+    config = {} if settings is None else timed_as(settings)
     with spawner(state, interruptible=True, **config) as stages:
         bench = open_bench(state, stages, asked)
         try:
