@@ -15,11 +15,13 @@ import pytest
 
 from tests.golden.make_promotion import KEY, make
 from tests.tools.test_verify_ledger import doctored, resigned
+from thermite.audit.evidence import Evidence
 from thermite.audit.promotion import export, verify
 from thermite.cli.root import run
 from thermite.command.envelope import digest, read_envelope, seal
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, NotFoundError
+from thermite.ledger.replay import recorded
 from thermite.schema.promotion import Made, PromotionFile
 
 ROOT = Path(__file__).parents[2]
@@ -138,6 +140,33 @@ def test_any_change_fails_in_both(
     path = tmp_path / "p.json"
     path.write_bytes(raw)
     assert second_opinion(path) == 8
+
+
+FORGED = {"interval": (0.19, 0.21)}
+
+
+@pytest.mark.parametrize(
+    ("lies", "said"),
+    [
+        pytest.param({52: {"ucb": 0.3}}, "screen says 0.2177", id="screen"),
+        pytest.param({160: {"lcb": 0.22081}}, "confirm says 0.22081 to", id="confirm"),
+        pytest.param({162: FORGED, 163: FORGED}, "give an interval of", id="verdict and promotion"),
+        pytest.param({163: FORGED}, "give an interval of", id="promotion"),
+    ],
+)
+def test_an_interval_that_the_runs_do_not_give_carries_nothing(
+    ledger: Path, lies: dict[int, dict[str, object]], said: str
+) -> None:
+    def evidence(changed: dict[int, dict[str, object]]) -> Evidence:
+        events = [row.event for row in recorded(ledger)]
+        for seq, fields in changed.items():
+            data = msgspec.structs.replace(events[seq - 1].data, **fields)
+            events[seq - 1] = msgspec.structs.replace(events[seq - 1], data=data)
+        return Evidence(events, events[163 - 1])
+
+    evidence({}).check()
+    with pytest.raises(LedgerError, match=said):
+        evidence(lies).check()
 
 
 SENT = seal(b'{"v":1}', "application/vnd.thermite.command.v1+json", [KEY])

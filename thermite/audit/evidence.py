@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from thermite.audit.bounds import SAME, bounds_problem, is_same, is_same_interval
 from thermite.errors import InfrastructureError, LedgerError
 from thermite.judge.measure.block import Pair, measured, paired
-from thermite.judge.verdict import exact, rule
+from thermite.judge.verdict import exact, rule, words
 from thermite.judge.verdict.coin import commitment, draw_order
 from thermite.judge.verdict.params import alpha_k
 from thermite.schema import event as e
@@ -23,8 +24,6 @@ from thermite.schema.promotion import CountedBlocks, Summary, Tree
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import JudgeStage
 
-MARGIN: Final = 1e-6
-"""How far C libraries may differ in a figure's last digits (judging, 3.2)."""
 DROPS: Final = frozenset(
     {"steal", "suspended", "throttled", "foreign_process", "infra", "interrupted", "not_exact"}
 )
@@ -108,21 +107,27 @@ class Evidence:
             made = commitment(self.seed).hex()
             _need(made == self.created.order_commitment, "the coin is not the one committed to")
         screen, confirm = self._blocks("screen"), self._blocks("confirm")
-        self._check_stage("screen", rule.decide_screen(screen, p))
+        self._check_stage("screen", screen, rule.decide_screen(screen, p, full=False))
         ruling = rule.decide_confirm(screen, confirm, p, start.k)
-        self._check_stage("confirm", ruling)
+        self._check_stage("confirm", confirm, ruling)
         gain = math.expm1(ruling.t)
         for told in (self.verdict.gain, self.promoted.gain):
-            _need(told is not None and _near(told, gain), f"the runs give a gain of {gain}")
-        _need(self.verdict.interval == self.promoted.interval, "two intervals are told")
+            _need(is_same(told, gain), f"the runs give a gain of {gain}")
+        interval = words.claim(self._last("confirm"))[1]
+        for other in (self.verdict.interval, self.promoted.interval):
+            _need(is_same_interval(other, interval), f"the runs give an interval of {interval}")
 
-    def _check_stage(self, stage: JudgeStage, found: rule.Ruling) -> None:
+    def _check_stage(
+        self, stage: JudgeStage, blocks: Sequence[MeasuredBlock], found: rule.Ruling
+    ) -> None:
         said, judging = self._last(stage), self.params.judging
         _need(said.action in {"pass", "hold"}, f"{stage} did not end with a pass")
         _need(said.n == found.n, f"{stage} has {found.n} blocks and says {said.n}")
         for name, told, made in (("lnE", said.lnE, found.ln_e), ("T", said.T, found.t)):
-            _need(_near(told, made), f"{stage} says {name} {told}, and its runs give {made}")
+            _need(is_same(told, made), f"{stage} says {name} {told}, and its runs give {made}")
         _need(said.rule == found.rule, f"{stage} says {said.rule}, and its runs {found.rule}")
+        bounds = bounds_problem(said, blocks, self.params)
+        _need(bounds is None, f"{stage} says {said.lcb} to {said.ucb}, and its runs give {bounds}")
         if found.rule == exact.RULE:
             _need(found.action in {"pass", "hold"}, f"{stage}: the values do not pass")
             return
@@ -131,12 +136,12 @@ class Evidence:
             fewest = judging.confirm_min_blocks
             level = confirm_evidence(judging, self.start.k)
         _need(found.n >= fewest, f"{stage} has {found.n} blocks, and {fewest} are the fewest")
-        _need(found.ln_e >= level - MARGIN, f"{stage}: lnE {found.ln_e} is below {level}")
+        _need(found.ln_e >= level - SAME, f"{stage}: lnE {found.ln_e} is below {level}")
         least = math.log1p(self.params.min_effect)
-        _need(found.t >= least - MARGIN, f"{stage}: T {found.t} is below {least}")
+        _need(found.t >= least - SAME, f"{stage}: T {found.t} is below {least}")
         for name, kept in found.guards.items() if stage == "confirm" else ():
             if not name.endswith(", lost"):
-                shown = kept >= -math.log(judging.guard_alpha) - MARGIN
+                shown = kept >= -math.log(judging.guard_alpha) - SAME
                 _need(shown, f"{name} may have lost more than allowed")
 
     def _blocks(self, stage: JudgeStage) -> list[MeasuredBlock]:
@@ -164,7 +169,7 @@ class Evidence:
             except (KeyError, InfrastructureError) as error:
                 raise LedgerError(f"{name} has no value of {error}") from None
             total = rule.stage_d(stage, found, self.params)
-            told = block.D is not None and _near(block.D, total)
+            told = is_same(block.D, total)
             _need(told, f"{name} says D {block.D}, and its runs give {total}")
             made.append(found)
         _need(made, f"{stage} has no block that counts")
@@ -204,10 +209,6 @@ def _one(facts: Sequence[_Fact]) -> _Fact:
 def _need(good: object, why: str) -> None:
     if not good:
         raise LedgerError(why)
-
-
-def _near(told: float, made: float) -> bool:
-    return math.isclose(told, made, rel_tol=MARGIN, abs_tol=MARGIN)
 
 
 def _hex(text: str) -> bytes:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from thermite.audit.bounds import SAME, bounds_problem
 from thermite.errors import InfrastructureError
 from thermite.judge.measure.block import broken_constraints, measured, paired
 from thermite.judge.measure.disturbance import flags
-from thermite.judge.verdict import exact
+from thermite.judge.verdict import exact, words
 from thermite.judge.verdict.rule import (
     Ruling,
     cell_d,
@@ -17,12 +18,10 @@ from thermite.judge.verdict.rule import (
     decide_screen,
     stage_d,
 )
-from thermite.schema.event import Block, Check, Decision, Run
+from thermite.schema.event import Block, Check, Decision, Interval, Run
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import BLAME, JudgeStage
 
-SAME = 1e-6
-"""How far a figure may lie from the recorded one (judging, 3.2)."""
 VOID = frozenset({"infra", "interrupted"})
 """Why a block is dropped that no run can tell: the rig failed, or was ended."""
 NUDGE = 1e-11
@@ -41,6 +40,7 @@ class Try:
         self.counted: dict[JudgeStage, list[MeasuredBlock]] = {}
         self.numbers: dict[str, int] = {}
         self.last: Ruling | None = None
+        self.told: Decision | None = None
 
     def take(self, fact: Run | Check) -> str | None:
         """Take a run or a check; return what is wrong with it, or None."""
@@ -121,12 +121,17 @@ class Try:
     def check(self, decision: Decision, p: RuleParameters) -> str | None:
         """Decide again; return how it differs, or None when the recorded decision stands."""
         made = self.decide(decision.stage, p)
-        self.last = made
+        self.last, self.told = made, decision
         if made is None:
             return "no block was counted"
         figures = [(made.ln_e, decision.lnE), (made.t, decision.T)]
         if made.n != decision.n or any(abs(a - b) > SAME for a, b in figures):
             return f"n {made.n}, ln E {made.ln_e:.7f}, T {made.t:.7f}"
+        return self._ruled_otherwise(made, decision, p) or bounds_problem(
+            decision, self.counted[decision.stage], p
+        )
+
+    def _ruled_otherwise(self, made: Ruling, decision: Decision, p: RuleParameters) -> str | None:
         recorded = (decision.action, decision.result, decision.rule)
         if (made.action, made.result, made.rule) == recorded:
             return None
@@ -152,6 +157,11 @@ class Try:
     def gain(self) -> float | None:
         """The claim of the last decision, a fraction."""
         return None if self.last is None else math.expm1(self.last.t)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval of that claim, as its decision tells it: `check` has looked at it."""
+        return None if self.told is None else words.claim(self.told)[1]
 
 
 def said(ruling: Ruling) -> str:

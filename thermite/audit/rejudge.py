@@ -14,8 +14,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from thermite.audit.bounds import SAME, is_same, is_same_interval
 from thermite.audit.changes import changed
-from thermite.audit.one_try import SAME, Try
+from thermite.audit.one_try import Try
+from thermite.campaign import by_kind
 from thermite.campaign.fold import fold
 from thermite.campaign.state import Assignment, State
 from thermite.errors import InfrastructureError, UsageError
@@ -219,6 +221,8 @@ class _Walk:
             self._differ(seq, "verdict", data.attempt, data.verdict, kind or "none yet")
         elif data.gain is not None and (one.gain is None or abs(one.gain - data.gain) > SAME):
             self._differ(seq, "gain", data.attempt, f"{data.gain:.7f}", f"{one.gain or 0:.7f}")
+        elif data.gain is not None and not is_same_interval(data.interval, one.interval):
+            self._differ(seq, "interval", data.attempt, f"{data.interval}", f"{one.interval}")
         if self.changes:
             self._otherwise(assignment, data, one)
 
@@ -236,9 +240,14 @@ class _Walk:
             self._differ(seq, "champion", data.attempt, data.previous, assignment.champion)
         attempt = assignment.attempts.get(data.attempt)
         said = None if attempt is None else attempt.verdict
-        if said is None or said.verdict != "promoted" or said.gain != data.gain:
-            verdict = "no verdict" if said is None else f"{said.verdict} {said.gain}"
-            self._differ(seq, "champion", data.attempt, f"promoted {data.gain}", verdict)
+        told = ("promoted", data.gain, data.interval)
+        if said is None or (said.verdict, said.gain, said.interval) != told:
+            verdict = "no verdict"
+            if said is not None:
+                verdict = f"{said.verdict} {said.gain} {said.interval}"
+            self._differ(
+                seq, "champion", data.attempt, f"promoted {data.gain} {data.interval}", verdict
+            )
 
     def _goals(self, seq: int, assignment: Assignment, data: e.Verdict, one: Try) -> None:
         rules, contract = assignment.goals, assignment.contract
@@ -275,6 +284,7 @@ class _Walk:
         said = self._commitments.get(assignment.id)
         if said is not None and commitment(seed).hex() != said:
             self._differ(seq, "coin", None, said, commitment(seed).hex())
+        self._hold_end(seq, data, by_kind.the_end(assignment, data.reason, seed))
         p = self._params.get(assignment.id)
         for at, k, block, order in self._orders.pop(assignment.id, []):
             if p is None or not order:
@@ -283,6 +293,12 @@ class _Walk:
             drawn = [(turn.cell, arm) for turn in turns for arm in turn.arms]
             if order != drawn[: len(order)]:
                 self._differ(at, "order", block.attempt, _told(order), _told(drawn))
+
+    def _hold_end(self, seq: int, data: e.AssignmentEnded, made: e.AssignmentEnded) -> None:
+        same = is_same(data.gain, made.gain) and is_same_interval(data.interval, made.interval)
+        if data.champion != made.champion or not same:
+            told, found = (f"{one.champion} {one.gain} {one.interval}" for one in (data, made))
+            self._differ(seq, "end", None, told, found)
 
     def _otherwise(self, assignment: Assignment, data: e.Verdict, one: Try) -> None:
         if one.p is None:

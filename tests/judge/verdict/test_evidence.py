@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thermite.judge.verdict.evidence import (
+    is_lower_bound,
     ln_evidence,
     ln_evidence_below,
     lower_bound,
@@ -122,3 +123,15 @@ def test_one_value_in_five_is_dropped_at_each_end(values: list[float], mean: flo
 def test_one_value_has_no_error() -> None:
     assert standard_error([0.1]) is None
     assert standard_error([0.1, 0.1]) == 0.0
+
+
+@given(st.one_of(RATIOS, st.lists(st.floats(0.2, 6.0), min_size=8, max_size=30)))
+def test_a_bound_is_known_without_searching_for_it(values: list[float]) -> None:
+    bound = lower_bound(values)
+    assert is_lower_bound(values, bound, 1e-6)
+    if bound is None:
+        assert not is_lower_bound(values, 0.0, 1e-6)
+        return
+    assert is_lower_bound(values, bound + 5e-7, 1e-6) or bound + 5e-7 > 3.0
+    for forged in (None, bound - 4e-6, bound + 4e-6, -3.1, 3.1):
+        assert not is_lower_bound(values, forged, 1e-6)

@@ -108,6 +108,23 @@ def upper_bound(values: Sequence[float]) -> float | None:
     return None if mirrored is None else -mirrored
 
 
+def is_lower_bound(values: Sequence[float], told: float | None, margin: float) -> bool:
+    """Return whether `lower_bound` of the values is what was told, within a margin.
+
+    E only falls as m grows, so that two looks tell what the search for it would.
+    """
+    if told is None:
+        return not _is_above(values, margin - BOUND_RANGE)
+    if abs(told) > BOUND_RANGE:
+        return False
+    return _is_above(values, told - margin) and not _is_above(values, told + BOUND_STEP + margin)
+
+
+def _is_above(values: Sequence[float], bound: float) -> bool:
+    """Return whether the values are shown to lie above a bound within the range of bounds."""
+    return bound < BOUND_RANGE and ln_evidence_above(values, bound) >= BOUND_EVIDENCE
+
+
 @lru_cache(maxsize=KEPT_VALUES)
 def _ln_factors(value: float) -> tuple[float, ...]:
     """Return the logs of a value's factors, one for each part of the mixture.
