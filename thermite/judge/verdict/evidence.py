@@ -122,7 +122,7 @@ def is_lower_bound(values: Sequence[float], told: float | None, margin: float) -
 
 def _is_above(values: Sequence[float], bound: float) -> bool:
     """Return whether the values are shown to lie above a bound within the range of bounds."""
-    return bound < BOUND_RANGE and ln_evidence_above(values, bound) >= BOUND_EVIDENCE
+    return bound < BOUND_RANGE and is_shown([value - bound for value in values], BOUND_EVIDENCE)
 
 
 @lru_cache(maxsize=KEPT_VALUES)
