@@ -1,4 +1,4 @@
-"""One run and its check, as the facts that the ledger keeps of them."""
+"""Runs, checks, blocks and decisions, as the facts that the ledger keeps of them."""
 
 from collections.abc import Mapping
 
@@ -11,8 +11,9 @@ from thermite.judge.measure.metric import Missing, problem, value
 from thermite.judge.measure.printed import printed_numbers
 from thermite.judge.run.execute import RunOutcome
 from thermite.judge.verdict import reason
-from thermite.schema.event import Check, Run
-from thermite.schema.rule import MetricRule
+from thermite.judge.verdict.rule import Ruling, cell_d, stage_cells, stage_d
+from thermite.schema.event import Block, Check, Decision, Run
+from thermite.schema.rule import MeasuredBlock, MetricRule, RuleParameters
 from thermite.schema.strict import Strict
 from thermite.schema.verdict import Arm, Failure, JudgeStage
 
@@ -38,6 +39,49 @@ class Identity(Strict):
             isolation=None,
             outcome="ok",
             reason=None,
+        )
+
+    def counted(self, block: MeasuredBlock, p: RuleParameters) -> Block:
+        """Return the fact of a block that counts."""
+        return Block(
+            attempt=self.attempt,
+            tries=self.tries,
+            stage=block.stage,
+            block=block.block,
+            d={cell: cell_d(block, cell, p) for cell in stage_cells(block.stage, p)},
+            D=stage_d(block.stage, block, p),
+            dropped=None,
+        )
+
+    def dropped(self, stage: JudgeStage, block: int, why: str) -> Block:
+        """Return the fact of a block that does not count."""
+        return Block(
+            attempt=self.attempt,
+            tries=self.tries,
+            stage=stage,
+            block=block,
+            d={},
+            D=None,
+            dropped=why,
+        )
+
+    def decided(self, stage: JudgeStage, ruling: Ruling) -> Decision:
+        """Return the fact of what the rule said after a block."""
+        return Decision(
+            attempt=self.attempt,
+            tries=self.tries,
+            stage=stage,
+            n=ruling.n,
+            lnE=ruling.ln_e,
+            lnE_futility=ruling.ln_e_futility,
+            T=ruling.t,
+            se=ruling.se,
+            lcb=ruling.lcb,
+            ucb=ruling.ucb,
+            guards=ruling.guards,
+            rule=ruling.rule,
+            action=ruling.action,
+            result=ruling.result,
         )
 
 

@@ -18,9 +18,9 @@ from thermite.judge.measure.block import broken_constraints, measured, paired
 from thermite.judge.measure.startup import startup_shares
 from thermite.judge.verdict.coin import draw_order
 from thermite.judge.verdict.exact import NOT_EXACT, is_broken_by
-from thermite.judge.verdict.rule import Ruling, cell_d, stage_cells, stage_d
+from thermite.judge.verdict.rule import Ruling, stage_cells
 from thermite.judge.verdict.words import percent
-from thermite.schema.event import Block, Check, Decision, Run
+from thermite.schema.event import Check, Run
 from thermite.schema.job import Job, JudgeFact
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import Arm, JudgeStage
@@ -31,6 +31,7 @@ class Walk(ABC):
 
     def __init__(self, job: Job, desk: Desk, tape: Tape, p: RuleParameters, k: int) -> None:
         self.job, self.desk, self.tape, self.p, self.k = job, desk, tape, p, k
+        self.identity = Identity(attempt=job.attempt, tries=job.tries)
 
     @abstractmethod
     def stage(self) -> JudgeStage:
@@ -58,9 +59,8 @@ class Walk(ABC):
         end = self._after_a_kill()
         if end is not None:
             return end
-        identity = Identity(attempt=self.job.attempt, tries=self.job.tries)
         settle_ms = self.p.judging.settle_ms
-        with open_bench(self.desk, identity, self.p.metrics, settle_ms, builds) as bench:
+        with open_bench(self.desk, self.identity, self.p.metrics, settle_ms, builds) as bench:
             return self._to_the_end(bench)
 
     def _to_the_end(self, bench: Bench) -> Ending | None:
@@ -80,7 +80,8 @@ class Walk(ABC):
         """Void the block that a kill cut off: no half block is ever in the ledger (3.10)."""
         if not self.job.history or self.is_fresh:
             return None
-        self.tape.add([self._block_fact(self.stage(), dropped="interrupted")])
+        stage = self.stage()
+        self.tape.add([self.identity.dropped(stage, self.tape.next_block(stage), "interrupted")])
         return self.end()
 
     @property
@@ -117,7 +118,7 @@ class Walk(ABC):
         try:
             facts = bench.block(stage, number, turns)
         except InfrastructureError:
-            self.tape.add([self._block_fact(stage, dropped="infra")])
+            self.tape.add([self.identity.dropped(stage, number, "infra")])
             raise
         self.tape.add([*facts, *self._judged(stage, number, facts)])
 
@@ -126,12 +127,12 @@ class Walk(ABC):
     ) -> list[JudgeFact]:
         dropped = self._dropped(facts)
         if dropped is not None:
-            return [self._block_fact(stage, dropped=dropped)]
+            return [self.identity.dropped(stage, number, dropped)]
         block = measured(stage, number, paired(facts), self.p.metrics)
         if stage == "confirm" and is_broken_by(block, self.tape.counted("screen"), self.p):
-            return [self._block_fact(stage, dropped=NOT_EXACT)]
+            return [self.identity.dropped(stage, number, NOT_EXACT)]
         ruling = self.decide(stage, [*self.tape.counted(stage), block])
-        return [self._block_fact(stage, counted=block), self._decision(stage, ruling)]
+        return [self.identity.counted(block, self.p), self.identity.decided(stage, ruling)]
 
     def _dropped(self, facts: Sequence[Run | Check]) -> str | None:
         """Return why a block does not count: a failure, or what disturbed it; never its value."""
@@ -142,35 +143,3 @@ class Walk(ABC):
         if broken_constraints(paired(facts), self.p.constraints, self.p.metrics):
             return "constraint_failed"
         return ", ".join(sorted({flag for run in runs for flag in run.flags})) or None
-
-    def _block_fact(
-        self, stage: JudgeStage, *, dropped: str | None = None, counted: MeasuredBlock | None = None
-    ) -> Block:
-        cells = stage_cells(stage, self.p) if counted else []
-        return Block(
-            attempt=self.job.attempt,
-            tries=self.job.tries,
-            stage=stage,
-            block=self.tape.next_block(stage),
-            d={cell: cell_d(counted, cell, self.p) for cell in cells} if counted else {},
-            D=stage_d(stage, counted, self.p) if counted else None,
-            dropped=dropped,
-        )
-
-    def _decision(self, stage: JudgeStage, ruling: Ruling) -> Decision:
-        return Decision(
-            attempt=self.job.attempt,
-            tries=self.job.tries,
-            stage=stage,
-            n=ruling.n,
-            lnE=ruling.ln_e,
-            lnE_futility=ruling.ln_e_futility,
-            T=ruling.t,
-            se=ruling.se,
-            lcb=ruling.lcb,
-            ucb=ruling.ucb,
-            guards=ruling.guards,
-            rule=ruling.rule,
-            action=ruling.action,
-            result=ruling.result,
-        )
