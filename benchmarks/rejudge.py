@@ -20,6 +20,7 @@ from random import Random
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -28,20 +29,15 @@ from thermite.audit.rejudge import rejudge
 from thermite.command import strict_base64
 from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
+from thermite.judge.job.outcome import Identity
 from thermite.judge.measure.block import measured, paired
-from thermite.judge.simulate.attempt import parameters
-from thermite.judge.simulate.edit import Machine
+from thermite.judge.simulate.attempt import Timed, parameters, speeds
+from thermite.judge.simulate.edit import NULL, Machine, gain_of
 from thermite.judge.simulate.noise import MODELS
-from thermite.judge.verdict.coin import commitment, draw_order
+from thermite.judge.simulate.walk import walk
+from thermite.judge.verdict.coin import commitment
 from thermite.judge.verdict.params import alpha_k
-from thermite.judge.verdict.rule import (
-    Ruling,
-    cell_d,
-    decide_confirm,
-    decide_screen,
-    stage_cells,
-    stage_d,
-)
+from thermite.judge.verdict.words import claim
 from thermite.ledger.append import Ledger
 from thermite.ledger.replay import recorded
 from thermite.schema import event as e
@@ -56,7 +52,7 @@ ASKED_S: Final = 5.0
 ROUNDS: Final = 3
 ASSIGNMENT: Final = "ab" * 16
 SEED: Final = b"\5" * 32
-GAIN: Final = 0.048790164169432  # ln 1.05
+GAIN: Final = gain_of(0.05)
 P: Final = parameters(0.03, cells=2)
 ISOLATION: Final = IsolationRecord(
     level="users",
@@ -105,8 +101,7 @@ class Campaign:
     def attempt(self, number: int) -> Iterator[list[Strict]]:
         """Yield the transactions of one attempt."""
         commit = f"{number:040x}"
-        gain = GAIN if number % 10 == 0 else 0.0
-        machine = Machine(MODELS["quiet"], Random(number))  # noqa: S311 - recorded noise, from a seed
+        edit = GAIN if number % 10 == 0 else NULL
         started = e.JudgeStarted(
             attempt=number,
             tries=1,
@@ -129,38 +124,24 @@ class Campaign:
             *[build(number, arm) for arm in ("champion", "candidate")],
             started,
         ]
-        blocks: dict[JudgeStage, list[MeasuredBlock]] = {"screen": [], "confirm": []}
-        stage: JudgeStage = "screen"
-        while True:
-            facts, block = self._block(number, stage, len(blocks[stage]), gain, machine)
-            blocks[stage].append(block)
-            if stage == "screen":
-                ruling = decide_screen(blocks[stage], P)
-            else:
-                ruling = decide_confirm(blocks["screen"], blocks[stage], P, number)
-            yield [*facts, counted(number, stage, block), decision(number, stage, ruling)]
-            if ruling.action == "pass" and stage == "screen":
-                stage = "confirm"
-            elif ruling.action != "continue":
-                yield self._ended(number, commit, ruling)
-                return
-
-    def _block(
-        self, number: int, stage: JudgeStage, at: int, gain: float, machine: Machine
-    ) -> tuple[list[Strict], MeasuredBlock]:
+        arms = speeds(P, edit, self.speed)
+        timed = Timed(P, SEED, number, arms, Machine(MODELS["quiet"], Random(number)))  # noqa: S311 - recorded noise, from a seed
         facts: list[e.Run | e.Check] = []
-        turns = draw_order(SEED, number, stage, at, stage_cells(stage, P))
-        order = [(turn.cell, arm) for turn in turns for arm in turn.arms]
-        for position, (cell, arm) in enumerate(order):
-            speed = self.speed + (gain if arm == "candidate" else 0.0)
-            t_ns = round(5e7 * 2.718281828459045 ** machine.ln_time(speed))
-            facts += run_and_check(number, stage, at, (cell, arm, position), t_ns)
-            self.runs += 1
-        return list(facts), measured(stage, at, paired(facts), P.metrics)
 
-    def _ended(self, number: int, commit: str, ruling: Ruling) -> list[Strict]:
-        kind = ruling.result if ruling.action != "hold" else "not_confirmed"
-        gain = 2.718281828459045**ruling.t - 1.0
+        def block(stage: JudgeStage, at: int) -> MeasuredBlock:
+            facts[:] = [fact for run in timed.runs(stage, at) for fact in told(number, run)]
+            return measured(stage, at, paired(facts), P.metrics)
+
+        own = Identity(attempt=number, tries=1)
+        for made, ruling in walk(block, P, number, full=True):
+            self.runs += len(paired(facts))
+            decision = own.decided(made.stage, ruling)
+            yield [*facts, own.counted(made, P), decision]
+        yield self._ended(number, commit, decision)
+
+    def _ended(self, number: int, commit: str, decision: e.Decision) -> list[Strict]:
+        kind = decision.result if decision.action != "hold" else "not_confirmed"
+        gain, interval = claim(decision)
         verdict = e.Verdict(
             attempt=number,
             tries=1,
@@ -168,25 +149,23 @@ class Campaign:
             reasons=[],
             cells={},
             gain=gain,
-            interval=(None, None),
+            interval=interval,
             marks=[],
             notes=[],
         )
-        ended: list[Strict] = [e.AttemptEnded(attempt=number, result=str(kind))]
-        if kind == "promoted":
-            ended.insert(
-                0,
-                e.ChampionPromoted(
-                    attempt=number,
-                    commit=commit,
-                    previous=self.champion,
-                    gain=gain,
-                    interval=(None, None),
-                    marks=[],
-                ),
-            )
-            self.champion, self.speed = commit, self.speed + GAIN
-        return [verdict, *ended]
+        ended = e.AttemptEnded(attempt=number, result=str(kind))
+        if kind != "promoted":
+            return [verdict, ended]
+        promoted = e.ChampionPromoted(
+            attempt=number,
+            commit=commit,
+            previous=self.champion,
+            gain=gain,
+            interval=interval,
+            marks=[],
+        )
+        self.champion, self.speed = commit, self.speed + GAIN.gain
+        return [verdict, promoted, ended]
 
 
 def build(number: int, arm: Arm) -> e.Build:
@@ -206,11 +185,9 @@ def build(number: int, arm: Arm) -> e.Build:
     )
 
 
-def run_and_check(
-    number: int, stage: JudgeStage, block: int, turn: tuple[str, Arm, int], t_ns: int
-) -> list[e.Run | e.Check]:
-    """Return a run of an arm in a cell, and its check."""
-    cell, arm, position = turn
+def told(number: int, timed: e.Run) -> list[e.Run | e.Check]:
+    """Return a simulated run as a rig tells it, and its check."""
+    t_ns = timed.record.t_ns if timed.record else 0
     record = RunRecord(
         t_ns=t_ns,
         utime_ns=t_ns - 900_000,
@@ -226,65 +203,19 @@ def run_and_check(
         psi_cpu_us=12,
         steal_ticks=0,
     )
-    run = e.Run(
-        attempt=number,
-        tries=1,
-        stage=stage,
-        block=block,
-        cell=cell,
-        arm=arm,
-        position=position,
-        record=record,
-        flags=[],
-        isolation=ISOLATION,
-        outcome="ok",
-        reason=None,
-    )
+    run = replace(timed, attempt=number, record=record, isolation=ISOLATION)
     check = e.Check(
         attempt=number,
         tries=1,
-        stage=stage,
-        block=block,
-        cell=cell,
-        arm=arm,
+        stage=run.stage,
+        block=run.block,
+        cell=run.cell,
+        arm=run.arm,
         passed=True,
         fields={"error": "0.0001"},
         reasons=[],
     )
     return [run, check]
-
-
-def counted(number: int, stage: JudgeStage, made: MeasuredBlock) -> e.Block:
-    """Return a block that counts."""
-    return e.Block(
-        attempt=number,
-        tries=1,
-        stage=stage,
-        block=made.block,
-        d={cell: cell_d(made, cell, P) for cell in P.cells},
-        D=stage_d(stage, made, P),
-        dropped=None,
-    )
-
-
-def decision(number: int, stage: JudgeStage, ruling: Ruling) -> e.Decision:
-    """Return what was decided after it."""
-    return e.Decision(
-        attempt=number,
-        tries=1,
-        stage=stage,
-        n=ruling.n,
-        lnE=ruling.ln_e,
-        lnE_futility=ruling.ln_e_futility,
-        T=ruling.t,
-        se=ruling.se,
-        lcb=ruling.lcb,
-        ucb=ruling.ucb,
-        guards=ruling.guards,
-        rule=ruling.rule,
-        action=ruling.action,
-        result=ruling.result,
-    )
 
 
 class Scribe:

@@ -1,7 +1,4 @@
-"""One attempt by the rule itself: runs as a ledger holds them, decided by `judge.verdict`.
-
-The walk is the job's without builds and processes: screen, then confirm on fresh blocks.
-"""
+"""One attempt by the rule itself: runs as a ledger holds them, decided by `judge.verdict`."""
 
 import math
 from collections.abc import Mapping
@@ -9,9 +6,10 @@ from typing import Final
 
 from thermite.judge.measure.block import measured, paired
 from thermite.judge.simulate.edit import Edit, Machine, Outcome
-from thermite.judge.verdict.coin import Turn, draw_order
+from thermite.judge.simulate.walk import walk
+from thermite.judge.verdict.coin import draw_order
 from thermite.judge.verdict.params import rule_parameters
-from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen, stage_cells
+from thermite.judge.verdict.rule import stage_cells
 from thermite.schema.contract import Contract, Judging, Objective, Primary, Project
 from thermite.schema.judging import Run
 from thermite.schema.kit import BuildSection, CheckSection, Kit, RunSection, TimeMetric
@@ -62,21 +60,10 @@ class SignFlip:
 
     def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
         """Return the verdict on an edit of a champion of that speed, at the index k from 1."""
-        walk = self._walk(k, edit, champion, machine)
-        screened = walk.screen()
-        if screened.action != "pass":
-            return Outcome(verdict=str(screened.result), blocks=walk.count)
-        ruling = walk.confirm()
-        return Outcome(verdict=str(ruling.result), blocks=walk.count, claim=ruling.t)
-
-    def _walk(self, k: int, edit: Edit, champion: float, machine: Machine) -> "_Walk":
-        gains = dict.fromkeys(self.p.cells, edit.gain)
-        gains |= dict.fromkeys(self.p.held_out_cells, edit.held_out)
-        speeds: dict[tuple[str, Arm], float] = {}
-        for cell, gain in gains.items():
-            speeds[cell, "champion"] = champion
-            speeds[cell, "candidate"] = champion + gain
-        return _Walk(self.p, self.order_seed, k, speeds, machine)
+        timed = Timed(self.p, self.order_seed, k, speeds(self.p, edit, champion), machine)
+        *before, (block, ruling) = walk(timed.block, self.p, k)
+        claim = ruling.t if block.stage == "confirm" else 0.0
+        return Outcome(verdict=str(ruling.result), blocks=len(before) + 1, claim=claim)
 
 
 class ScreenOnly(SignFlip):
@@ -84,14 +71,25 @@ class ScreenOnly(SignFlip):
 
     def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
         """Promote whatever passes screen."""
-        walk = self._walk(k, edit, champion, machine)
-        ruling = walk.screen()
+        timed = Timed(self.p, self.order_seed, k, speeds(self.p, edit, champion), machine)
+        *before, (_, ruling) = walk(timed.block, self.p, k, stages=["screen"])
         verdict = "promoted" if ruling.action == "pass" else str(ruling.result)
-        return Outcome(verdict=verdict, blocks=walk.count, claim=ruling.t)
+        return Outcome(verdict=verdict, blocks=len(before) + 1, claim=ruling.t)
 
 
-class _Walk:
-    """The blocks of one attempt so far."""
+def speeds(p: RuleParameters, edit: Edit, champion: float) -> dict[tuple[str, Arm], float]:
+    """Return how fast each arm is in each cell, a champion of that speed beside an edit of it."""
+    gains = dict.fromkeys(p.cells, edit.gain)
+    gains |= dict.fromkeys(p.held_out_cells, edit.held_out)
+    found: dict[tuple[str, Arm], float] = {}
+    for cell, gain in gains.items():
+        found[cell, "champion"] = champion
+        found[cell, "candidate"] = champion + gain
+    return found
+
+
+class Timed:
+    """Both arms of an attempt on a machine, in the order that the coin of its index k draws."""
 
     def __init__(
         self,
@@ -101,39 +99,22 @@ class _Walk:
         speeds: Mapping[tuple[str, Arm], float],
         machine: Machine,
     ) -> None:
-        self._p, self._order_seed, self._k, self._machine = p, order_seed, k, machine
-        self._speeds = speeds
-        self._screened: list[MeasuredBlock] = []
-        self._confirmed: list[MeasuredBlock] = []
+        self._p, self._order_seed, self._k = p, order_seed, k
+        self._speeds, self._machine = speeds, machine
 
-    @property
-    def count(self) -> int:
-        return len(self._screened) + len(self._confirmed)
+    def block(self, stage: JudgeStage, number: int) -> MeasuredBlock:
+        """Return a block of a stage, measured."""
+        runs = paired(self.runs(stage, number))
+        return measured(stage, number, runs, self._p.metrics)
 
-    def screen(self) -> Ruling:
-        while True:
-            self._screened.append(self._block("screen", len(self._screened)))
-            ruling = decide_screen(self._screened, self._p, full=False)
-            if ruling.action != "continue":
-                return ruling
-
-    def confirm(self) -> Ruling:
-        while True:
-            self._confirmed.append(self._block("confirm", len(self._confirmed)))
-            ruling = decide_confirm(self._screened, self._confirmed, self._p, self._k, full=False)
-            if ruling.action != "continue":
-                return ruling
-
-    def _block(self, stage: JudgeStage, number: int) -> MeasuredBlock:
+    def runs(self, stage: JudgeStage, number: int) -> list[Run]:
+        """Return the runs of a block of a stage, attempt 1's."""
         cells = stage_cells(stage, self._p)
         turns = draw_order(self._order_seed, self._k, stage, number, cells)
-        runs = [run for turn in turns for run in self._turn(stage, number, turn)]
-        return measured(stage, number, paired(runs), self._p.metrics)
-
-    def _turn(self, stage: JudgeStage, number: int, turn: Turn) -> list[Run]:
+        order = [(turn.cell, arm) for turn in turns for arm in turn.arms]
         return [
-            _run(stage, number, turn.cell, arm, place, self._t_ns(turn.cell, arm))
-            for place, arm in enumerate(turn.arms)
+            _run(stage, number, cell, arm, place, self._t_ns(cell, arm))
+            for place, (cell, arm) in enumerate(order)
         ]
 
     def _t_ns(self, cell: str, arm: Arm) -> int:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from thermite.judge.simulate.attempt import METRIC, parameters
-from thermite.judge.verdict.rule import decide_confirm, decide_screen
+from thermite.judge.simulate.walk import walk
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import JudgeStage
 
@@ -59,20 +59,11 @@ def _is_seen(ds: Sequence[float], gain: float, p: RuleParameters, seed: str) -> 
 
 
 def _is_promoted(ds: Sequence[float], gain: float, p: RuleParameters, draw: Random) -> bool:
-    screen: list[MeasuredBlock] = []
-    while True:
-        screen.append(_block("screen", len(screen), ds, gain, draw))
-        ruling = decide_screen(screen, p, full=False)
-        if ruling.action != "continue":
-            break
-    if ruling.action != "pass":
-        return False
-    confirm: list[MeasuredBlock] = []
-    while True:
-        confirm.append(_block("confirm", len(confirm), ds, gain, draw))
-        ruling = decide_confirm(screen, confirm, p, 1, full=False)
-        if ruling.action != "continue":
-            return ruling.action in {"pass", "hold"}
+    def block(stage: JudgeStage, number: int) -> MeasuredBlock:
+        return _block(stage, number, ds, gain, draw)
+
+    *_, (last, ruling) = walk(block, p, 1)
+    return last.stage == "confirm" and ruling.action in {"pass", "hold"}
 
 
 def _block(
