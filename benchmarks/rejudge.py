@@ -14,7 +14,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -24,10 +23,9 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.append import now
 from thermite import __version__
 from thermite.audit.rejudge import rejudge
-from thermite.command import strict_base64
-from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
 from thermite.judge.job.outcome import Identity
 from thermite.judge.measure.block import measured, paired
@@ -226,7 +224,7 @@ class Scribe:
         data = e.LedgerOpened(
             ledger="1" * 32,
             rig=key.public.id,
-            rig_key=strict_base64.encode(key.public.raw),
+            rig_key=key.public.base64,
             versions={"thermite": __version__},
             target="cpu",
             image=None,
@@ -257,11 +255,6 @@ class Scribe:
             command=None,
             data=data,
         )
-
-
-def now() -> str:
-    """Return the time as the ledger's notes have it."""
-    return write_instant(datetime.now(UTC))
 
 
 def make(path: Path, runs: int) -> Counter[str]:
