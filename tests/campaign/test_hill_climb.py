@@ -202,3 +202,15 @@ def test_the_end_tells_the_re_anchors_gain_and_reveals_the_coin() -> None:
     assert end.interval[1] == pytest.approx(0.6487213)
     assert end.order_seed == "0" * 64
     assert hill_climb.re_anchor_due(state.assignments[A], ending=True) is None
+
+
+def test_who_goes_through_the_attempts_is_not_disturbed_by_one_that_starts() -> None:
+    """A lane that went through them while another one started an attempt ended the harness."""
+    events = [opened(), created(), lane(), started(1)]
+    state = State()
+    for seq, data in enumerate(events, 1):
+        fold(state, seq, event(data))
+    going = iter(state.assignments[A].attempts.values())
+    fold(state, 5, event(started(2)))
+    assert [attempt.started.attempt for attempt in going] == [1]
+    assert list(state.assignments[A].attempts) == [1, 2]

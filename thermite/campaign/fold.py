@@ -174,7 +174,10 @@ def _lane_opened(state: State, event: e.Event, data: e.LaneOpened) -> None:
 
 
 def _attempt_started(state: State, event: e.Event, data: e.AttemptStarted) -> None:
-    _of(state, event).attempts[data.attempt] = Attempt(started=data, lane=event.lane or 0)
+    assignment = _of(state, event)
+    attempt = Attempt(started=data, lane=event.lane or 0)
+    # Anew and not grown: lanes, watch and reports go through it without the book's lock.
+    assignment.attempts = {**assignment.attempts, data.attempt: attempt}
 
 
 def _agent_finished(state: State, event: e.Event, _: e.AgentFinished) -> None:
