@@ -235,3 +235,15 @@ def test_a_worker_gets_no_more_time_than_the_campaign_has_left(
     assert life.run()
     assert life.assignment.end_reason == "budget: wall_s"
     assert [a.result for a in life.assignment.attempts.values()] == ["limit"]
+
+
+def test_a_worker_gets_no_time_when_another_lane_has_spent_the_rest(
+    tmp_path: Path, stages: Stages
+) -> None:
+    life = stopped_campaign(tmp_path, stages, "exec sleep 300", wall_s=9)
+    life.ledger.close()
+    assignment = life.book.state.assignments[ASSIGNMENT]
+    assignment.spent["wall_s"] = 10.0
+    backend = Command(life.home.rig.project_repo("p"), assignment, 0, stages)
+    done = backend.work(assignment, 1, life.home.project.commit, "")
+    assert (done.made, done.status, done.stop) == (None, "limit", "timeout")

@@ -64,7 +64,8 @@ class Command:
             page.write_text(brief(assignment, self.lane), encoding="utf-8")
             told.add(page, "brief.md")
             slot.place(entries)
-            wall_s = min(self.wall_s, limits.left(assignment, "wall_s") or self.wall_s)
+            left_s = limits.left(assignment, "wall_s")
+            wall_s = self.wall_s if left_s is None else min(self.wall_s, left_s)
             self._at_work, self._is_stopped = slot, False
             try:
                 result = slot.run(
