@@ -76,6 +76,17 @@ def test_the_lock_of_a_killed_git_is_removed_and_nothing_else(kept: Path, lock: 
     git(kept, "fsck", "--strict")
 
 
+def test_objects_however_many_are_not_looked_through_for_locks(kept: Path) -> None:
+    (kept / "HEAD.lock").touch()
+    (kept / "objects" / "aa.lock").touch()
+    closed = kept / "objects" / "closed"  # root may read it all the same: see it as a plain user
+    closed.mkdir(0o000)
+    assert mend_repositories(kept.parent) == []
+    closed.chmod(0o700)
+    assert not (kept / "HEAD.lock").exists()
+    assert (kept / "objects" / "aa.lock").exists()
+
+
 def test_a_damaged_repository_with_objects_is_left_for_its_owner(kept: Path) -> None:
     (kept / "HEAD").unlink()
     objects = sorted(path for path in kept.rglob("*") if path.is_file())

@@ -268,17 +268,18 @@ def _mend(found: Path) -> None:
     if _OF_ONE_CALL.fullmatch(found.name):
         shutil.rmtree(found)
     elif _KEPT.fullmatch(found.name):
-        files = list(_files(found))
         if is_repository(found):
-            for path in files:
-                if path.suffix == ".lock" and path.relative_to(found).parts[0] != "objects":
+            for path in _files(found, but=found / "objects"):
+                if path.suffix == ".lock":
                     path.unlink()
-        elif all(path.relative_to(found).as_posix() in _WRITTEN_FIRST for path in files):
+        elif all(path.relative_to(found).as_posix() in _WRITTEN_FIRST for path in _files(found)):
             shutil.rmtree(found)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, *, but: Path | None = None) -> Iterator[Path]:
     """Yield everything below a folder that is no folder, following no link.
+
+    but: a folder that is not looked into: a repository may have a million objects.
 
     Raises:
         OSError: a folder can't be read.
@@ -290,6 +291,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(folder, onerror=refuse, followlinks=False):
         yield from (Path(here) / name for name in names)
         yield from (Path(here) / name for name in folders if (Path(here) / name).is_symlink())
+        folders[:] = [name for name in folders if Path(here) / name != but]
 
 
 def init_args(*, sha256: bool) -> Sequence[str]:
