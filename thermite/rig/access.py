@@ -13,7 +13,7 @@ import secrets
 import ssl
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -215,5 +215,6 @@ def _write(file: str, raw: bytes, folder: int, path: Path) -> None:
         os.replace(beside, file, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
     except OSError as error:
-        os.unlink(beside, dir_fd=folder)
+        with suppress(FileNotFoundError):  # it has its name already
+            os.unlink(beside, dir_fd=folder)
         raise UsageError(f"{path / file} can't be replaced: {error.strerror}") from None
