@@ -70,6 +70,10 @@ def test_a_folder_made_anew_while_files_arrive_loses_none(live: Live) -> None:
         for _ in range(20):
             live.orders.drop(live.orders.command())
         until(lambda: decided(live) == 21, "all of them")
+        until(lambda: not live.files("new"), "an empty inbox")
+    assert live.types() == ["command_accepted"] * 21
+    assert len(list(live.folder.outbox.glob("*.accepted.receipt.json"))) == 21
+    assert list(aside.iterdir()) == []
 
 
 def test_a_killed_supervisor_with_open_offers_loses_none(live: Live) -> None:
