@@ -18,12 +18,12 @@ import pytest
 
 from tests.namespaced import ORDINARY, Namespace, possible
 from tests.spawner.conftest import Runner
+from tests.spawner.ordinary import work_goes_on
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
-from thermite.schema.stage import CollectLimits, Entry, Limits
+from thermite.schema.stage import Limits
 
-WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
 PLAIN = [f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
 READS_THE_INTERPRETER = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
 """Tests may run from root's home; a stage gives this up with everything else."""
@@ -95,6 +95,7 @@ def test_when_the_spawner_is_killed_nothing_of_a_stage_is_left(alone: Stages) ->
         min(ours, key=psutil.Process.create_time).kill()
         thread.join()
         until(lambda: not working_in(slot))
+    assert working_in(slot) == []
 
 
 def _until_it_is_gone(run: Runner, text: str) -> None:
@@ -246,27 +247,7 @@ print(made)
 
 
 def test_work_goes_on_as_at_every_level(alone: Stages, place: Path) -> None:
-    (place / "tool").write_text("#!/bin/sh\npwd > out/where\n")
-    (place / "tool").chmod(0o755)
-    with alone.slot("run-0") as slot, alone.copy_for("run-0") as copy:
-        copy.add(place / "tool", "tool")
-        if os.getuid() == 0:  # a harness is the stages' user here, and this test is not
-            for path in (copy.path, copy.path / "tool"):
-                os.chown(path, ORDINARY, ORDINARY)
-        slot.place([Entry(path=b"out", kind="folder")])
-        result = slot.run(
-            [str(copy.path / "tool")],
-            env={"PATH": alone.path_variable},
-            limits=Limits(timeout_s=20),
-            readable=(copy,),
-            timed=True,
-        )
-        assert result.exit_code == 0, result.stderr
-        into = place / "kept"
-        into.mkdir()
-        into.chmod(0o777)
-        assert slot.collect(["out/where"], into, WIDE).problems == []
-        assert (into / "out/where").read_text().strip() == str(slot.folder)
+    work_goes_on(alone, place, ORDINARY if os.getuid() == 0 else None)
 
 
 def test_another_slot_stands_still_in_a_block_with_its_orphans(alone: Stages) -> None:

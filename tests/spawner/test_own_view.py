@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.spawner.conftest import NewRig, Runner, live
+from tests.spawner.ordinary import work_goes_on
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
-from thermite.schema.stage import CollectLimits, Limits
-
-WIDE = CollectLimits(entries=100, levels=32, total_bytes=1 << 20)
 
 
 @pytest.fixture
@@ -81,21 +79,4 @@ def test_the_machines_abstract_sockets_and_links_are_not_there(viewed: Stages) -
 
 
 def test_work_goes_on_as_at_every_level(viewed: Stages, tmp_path: Path) -> None:
-    (tmp_path / "tool").write_text("#!/bin/sh\npwd > out/where\n")
-    (tmp_path / "tool").chmod(0o755)
-    with viewed.slot("run-0") as slot, viewed.copy_for("run-0") as copy:
-        copy.add(tmp_path / "tool", "tool")
-        run = Runner(viewed, slot)
-        run.sh("mkdir out")
-        result = slot.run(
-            [str(copy.path / "tool")],
-            env={"PATH": viewed.path_variable},
-            limits=Limits(timeout_s=20),
-            readable=(copy,),
-            timed=True,
-        )
-        assert result.exit_code == 0, result.stderr
-        into = tmp_path / "kept"
-        into.mkdir()
-        assert slot.collect(["out/where"], into, WIDE).problems == []
-        assert (into / "out/where").read_text().strip() == str(slot.folder)
+    work_goes_on(viewed, tmp_path)
