@@ -124,6 +124,23 @@ def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
         pass
 
 
+def test_numbers_of_dead_rigs_are_leased_when_no_fresh_one_is_left(
+    new_rig: NewRig, place: Path
+) -> None:
+    """They are what keeps a number back that may own files; a rig that ends gives them up."""
+    leases, numbers = place / "run/uids", range(58900, 58910)
+    leases.mkdir(parents=True, mode=0o700)
+    for uid in numbers:
+        (leases / str(uid)).write_text("/gone/rig\nrun-0\n")
+    with new_rig(uid_range=(numbers[0], numbers[-1])) as stages, stages.slot("run-0") as slot:
+        assert Runner(stages, slot).sh("true").isolation.uid in numbers
+        taken = [path for path in leases.iterdir() if str(place / "rig") in path.read_text()]
+    assert {int(path.name) for path in leases.iterdir()} == {*numbers} - {
+        int(path.name) for path in taken
+    }
+    assert len(taken) == len(stages.slot_names) + 1  # and the killer's
+
+
 def test_a_uid_that_somebody_lives_under_is_passed_over(new_rig: NewRig) -> None:
     with new_rig(uid_range=(OTHER_SLOT, OTHER_SLOT + 9)) as stages:
         for name in ("run-0", "builder-0", "check", "import", "worker-0"):

@@ -93,10 +93,10 @@ class Leases:
         """Lock what this rig's dead spawner held; a slot gets its old uid."""
         for name in sorted(os.listdir(self.folder)):
             path = f"{self.folder}/{name}"
-            if not name.isdigit() or _content(path)[:1] != [self.state]:
+            state, slot, *_ = [*_content(path), "", ""]
+            if not name.isdigit() or state != self.state:
                 continue
-            uid, slot = int(name), [*_content(path), "", ""][1]
-            fd = _locked(path)
+            uid, fd = int(name), _locked(path)
             if fd is None:
                 continue
             self._fds[uid] = fd
@@ -121,9 +121,9 @@ def _locked(path: str) -> int | None:
     fd = os.open(path, flags, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.exists(path) and os.stat(path).st_ino == os.fstat(fd).st_ino:
+        if os.stat(path).st_ino == os.fstat(fd).st_ino:
             return fd
-    except BlockingIOError:
+    except (BlockingIOError, FileNotFoundError):
         pass
     os.close(fd)
     return None
