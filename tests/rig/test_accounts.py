@@ -10,14 +10,20 @@ import pytest
 
 from thermite.errors import UsageError
 from thermite.rig.accounts import (
+    HOME,
+    LEASES,
+    MARK,
+    SHELL,
     account_names,
     in_use,
     make_accounts,
     numbers_in_use,
     ours,
     remove_accounts,
+    uid_range,
 )
 from thermite.schema.rig_settings import Slots
+from thermite.spawner import settings, uids
 
 FILES = ("passwd", "group", "shadow", "gshadow")
 ORDER_OF_REMOVAL = ("gshadow", "shadow", "group", "passwd")
@@ -56,6 +62,16 @@ def test_the_names_are_the_documents_words() -> None:
         *("builder", "run", "worker-0"),
     ] == NAMES
     assert account_names(Slots(builders=1, runs=2, workers=0))[-2:] == ["run", "run-1"]
+
+
+def test_the_spawner_knows_them_by_the_same_mark_numbers_and_leases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It imports nothing of ours, so that each says it for itself."""
+    monkeypatch.delenv("THERMITE_UID_RANGE", raising=False)
+    assert uids._MADE == (MARK, HOME, SHELL)
+    assert settings.DEFAULT_UID_RANGE == RANGE == uid_range()
+    assert Path(settings.DEFAULT_RUN_DIR) / "uids" == LEASES
 
 
 def test_each_is_a_user_and_a_group_that_nobody_can_become(etc: Path) -> None:

@@ -160,12 +160,13 @@ def _is_ours(row: Sequence[str]) -> bool:
 
 def _refuse_others(names: Sequence[str], etc: Path) -> None:
     """Refuse names that somebody has who is not a rig's, in whichever file."""
+    tables = {
+        path: _table(path)
+        for path in (etc / file for file in ("passwd", "group", *_SECRET))
+        if path.exists()
+    }
     taken = [
-        f"{name} in {etc / file}"
-        for file in ("passwd", "group", *_SECRET)
-        if (etc / file).exists()
-        for name in names
-        if name in _table(etc / file)
+        f"{name} in {path}" for path, there in tables.items() for name in names if name in there
     ]
     if taken:
         raise UsageError(
