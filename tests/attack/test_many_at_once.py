@@ -12,6 +12,8 @@ from thermite.schema.stage import LevelName
 
 SLOTS = ("builder-0", "builder-1", "run-0", "run-1", "worker-0", "worker-1")
 ROUNDS = 5
+PATIENCE_S = 60.0
+"""Much slack: when one has failed, the others wait for it no longer."""
 
 
 def work(rig: Stages, name: str, into: Path, start: threading.Barrier, seen: list[str]) -> None:
@@ -24,9 +26,9 @@ def work(rig: Stages, name: str, into: Path, start: threading.Barrier, seen: lis
             kept.mkdir()
             slot.collect(["mine"], kept, WIDE)
             said, where = done.stdout.decode().splitlines()
-            seen += [where]
             assert (done.exit_code, said) == (0, word)
             assert (kept / "mine").read_text().strip() == word
+            seen += [where]  # only now: a thread's failure shows as what is missing
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -36,7 +38,7 @@ def test_P10_stages_of_one_second_share_neither_folder_nor_file(  # noqa: N802
     problem = why_not(level)
     if problem is not None:
         pytest.skip(problem)
-    start = threading.Barrier(len(SLOTS))
+    start = threading.Barrier(len(SLOTS), timeout=PATIENCE_S)
     seen: list[str] = []
     with rig_at(level, home, slots=dict.fromkeys(SLOTS, False)) as rig:
         threads = [
