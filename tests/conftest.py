@@ -6,7 +6,6 @@ side by side.
 """
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.leased import lease_uids
+from tests.open_folder import open_folder
 
 # Whatever can reach a kill(-1) asks for level users by name, inside a pid namespace of its
 # own (tests/namespaced.py); every other test, and every process it starts, gets level none.
@@ -28,9 +28,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 @pytest.fixture
 def home() -> Iterator[Path]:
     """A folder that every user may pass through, as stages and their rig need it."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
+    with open_folder() as folder:
+        yield folder
 
 
 SLOW_ROOMS = ("docs", "crash", "walk", "spawner", "attack", "supervisor", "harness")

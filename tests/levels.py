@@ -5,7 +5,6 @@ run at a new one as soon as a spawner has learnt it.
 """
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.namespaced import Namespace, possible
+from tests.open_folder import open_folder
 from thermite.rig import doctor
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
@@ -82,9 +82,5 @@ class Rigs:
 @contextlib.contextmanager
 def all_rigs() -> Iterator[Rigs]:
     """Lend rigs in a fresh folder that every user may enter."""
-    with (
-        tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name,
-        contextlib.ExitStack() as stack,
-    ):
-        Path(name).chmod(0o711)
-        yield Rigs(Path(name), stack)
+    with open_folder() as place, contextlib.ExitStack() as stack:
+        yield Rigs(place, stack)

@@ -8,14 +8,12 @@ ends with 1 when anything of a stage was left, an attack came to something, or a
 """
 
 import sys
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 from tests.attack.candidates import ATTACKS, Attack
-from tests.leased import lease_uids
-from tests.levels import OWN_USER, rig_at, why_not
+from tests.attack.long_form import at_length, say
+from tests.levels import OWN_USER, rig_at
 from tests.spawner.conftest import Runner, live
 from thermite.rig.stages import Stages
 from thermite.schema.stage import LevelName, StageResult
@@ -54,28 +52,20 @@ def run(rig: Stages, count: int) -> tuple[list[str], list[float]]:
     return problems, ends
 
 
-def say(text: str) -> None:
-    """Print one line."""
-    sys.stdout.write(f"{text}\n")
-
-
 def main(argv: list[str]) -> int:
     """Run the stages and print the count."""
     count = int(argv[1]) if len(argv) > 1 else 50
     level: LevelName = next((one for one in OWN_USER if one in argv[2:]), "users")
-    problem = why_not(level)
-    if problem is not None:
-        say(problem)
-        return 1
-    lease_uids()
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        place = Path(name)
-        place.chmod(0o711)
+
+    def work(place: Path) -> tuple[list[str], list[float]]:
         with rig_at(level, place) as rig:  # its bystanders must live
-            problems, ends = run(rig, count)
+            return run(rig, count)
+
+    done = at_length(level, work)
+    if done is None:
+        return 1
+    (problems, ends), took_s = done
     ends.sort()
-    took_s = time.monotonic() - began
     say(f"{count} adversarial stages at level {level} in {took_s:.0f} s: {len(problems)} wrong")
     say(f"end to proven zero: median {ends[len(ends) // 2]:.1f} ms, worst {ends[-1]:.1f} ms")
     say("bystanders alive: 3 of 3")

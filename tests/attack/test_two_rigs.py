@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from tests.attack.together import Seen, problems, together
 from tests.namespaced import Namespace, possible
+from tests.open_folder import open_folder
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
 from thermite.schema.stage import Limits
@@ -44,9 +44,7 @@ def blocks(name: str, rig: Stages, seen: list[Span], wrong: list[object]) -> Non
 @contextlib.contextmanager
 def two_rigs() -> Iterator[tuple[Stages, Stages]]:
     """Two rigs that share uids, CPUs and clock locks, each with three bystanders."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        place = Path(name)
-        place.chmod(0o711)
+    with open_folder() as place:
         own: dict[str, Any] = {"isolation": "users", "run_dir": place / "run"}
         with (
             Namespace() as one,

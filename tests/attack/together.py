@@ -12,18 +12,16 @@ import datetime as dt
 import itertools
 import json
 import sys
-import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.attack.long_form import at_length, say
 from tests.crash.sleeper import BUILD, CHECK, KIT
 from tests.judge.real.workshop import write
-from tests.leased import lease_uids
-from tests.levels import rig_at, why_not
+from tests.levels import rig_at
 from thermite.harness.local_job import LocalJudge, local_contract
 from thermite.harness.rig import open_bench
 from thermite.kit.manifest import load_kit
@@ -148,25 +146,14 @@ def problems(one: Seen, other: Seen, count: int) -> list[str]:
     return found
 
 
-def say(text: str) -> None:
-    """Print one line."""
-    sys.stdout.write(f"{text}\n")
-
-
 def main(argv: list[str]) -> int:
     """Run the long form and print what came of it."""
     count = int(argv[1]) if len(argv) > 1 else 50
-    problem = why_not("users")
-    if problem is not None:
-        say(problem)
+    done = at_length("users", lambda place: together(place, count))
+    if done is None:
         return 1
-    lease_uids()
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        place = Path(name)
-        place.chmod(0o711)
-        both = together(place, count)
-    say(f"2 rigs, {count} attempts each, in {time.monotonic() - began:.0f} s; bystanders lived")
+    both, took_s = done
+    say(f"2 rigs, {count} attempts each, in {took_s:.0f} s; bystanders lived")
     for seen in both:
         told = ", ".join(f"{n} {kind}" for kind, n in Counter(seen.verdicts).most_common())
         say(f"rig {seen.name}: {told}; {len(seen.blocks)} blocks")

@@ -22,6 +22,15 @@ class Desk:
         make_repo(folder / "project", {"main.c": "int main(void) { return 0; }\n"})
         write(folder / "kit", kit_files())
 
+    @property
+    def env(self) -> dict[str, str]:
+        """The surroundings of a command there."""
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "THERMITE_DATA": str(self.folder / "control"),
+        }
+
     def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "thermite", *args],
@@ -29,11 +38,7 @@ class Desk:
             capture_output=True,
             text=True,
             cwd=self.folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": str(ROOT),
-                "THERMITE_DATA": str(self.folder / "control"),
-            },
+            env=self.env,
             check=False,
             timeout=300,
         )

@@ -86,11 +86,7 @@ def test_a_dry_run_of_an_assignment_needs_git_alone(desk: Desk, bare: Path) -> N
         capture_output=True,
         text=True,
         cwd=desk.folder,
-        env={
-            "PATH": str(bare),
-            "PYTHONPATH": str(ROOT),
-            "THERMITE_DATA": str(desk.folder / "control"),
-        },
+        env=desk.env | {"PATH": str(bare)},
         check=False,
         timeout=300,
     )

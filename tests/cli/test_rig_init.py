@@ -4,13 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.namespaced import Namespace, possible
+from tests.open_folder import open_folder
 from thermite.rig.start import spawner
 
 OVER_ETC = 'mount --bind "$0" /etc && test -e /etc/thermite-copy && exec "$@"'
@@ -35,9 +35,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every user may enter."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
+    with open_folder() as folder:
+        yield folder
 
 
 def thermite(etc: Path, *words: str | Path, code: int = 0) -> dict[str, object]:

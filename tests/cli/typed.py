@@ -1,7 +1,6 @@
 """One command line for every command, as somebody would type it at a desk without a rig."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -118,13 +117,7 @@ def run_all(
         capture_output=True,
         text=True,
         cwd=desk.folder,
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "THERMITE_DATA": str(desk.folder / "control"),
-            "THERMITE_ISOLATION": "none",
-            **env,
-        },
+        env={**desk.env, "THERMITE_ISOLATION": "none", **env},
         check=True,
         timeout=300,
     )

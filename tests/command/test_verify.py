@@ -204,7 +204,8 @@ def test_a_trusted_key_needs_the_right(rights: dict[str, Any], code: str) -> Non
 
 def test_a_key_within_its_time_and_types_is_enough() -> None:
     rights = {"from_": "2026-03-01T12:00:00Z", "until": "2026-03-01T12:00:01Z"}
-    opened(order(), trust=[trusted(ALICE, types=["checkpoint_now"], **rights)])
+    key = trusted(ALICE, types=["checkpoint_now"], **rights)
+    assert opened(order(), trust=[key]).signers == (key,)
 
 
 def test_only_the_root_changes_trust() -> None:
@@ -213,7 +214,8 @@ def test_only_the_root_changes_trust() -> None:
     code, text = refused(raw, trust=[trusted(ALICE, roles=["command"])])
     assert code == "key_not_allowed"
     assert "root" in text
-    opened(raw, trust=[trusted(ALICE, roles=["root"])])
+    root = trusted(ALICE, roles=["root"])
+    assert opened(raw, trust=[root]).signers == (root,)
 
 
 def test_the_issuer_is_one_of_the_signers() -> None:

@@ -42,6 +42,14 @@ def refusal(bundle: Path, commit: str, kept: Path) -> tuple[str, str]:
     return caught.value.code, str(caught.value)
 
 
+def travels(repo: Path, commit: str, place: Path) -> bool:
+    """Return whether a rig has a commit after a bundle of it came."""
+    made, kept = CommitId(commit), place / "rig" / "k.git"
+    make_bundle(repo, made, place / "b")
+    keep_from_bundle(place / "b", kept, made)
+    return has_commit(kept, made)
+
+
 def test_a_bundle_travels_and_twice_is_once(sent: tuple[CommitId, Path], tmp_path: Path) -> None:
     commit, bundle = sent
     kept = tmp_path / "rig" / "kit-smoke.git"
@@ -220,9 +228,12 @@ def test_G10_a_commit_is_found_by_id_whatever_refs_name(  # noqa: N802
     commit = commit_files(repo, {"a": b"1"})
     plain_git(repo, "tag", "-a", "v1", "-m", "t")
     plain_git(repo, "bundle", "create", "-q", str(tmp_path / "tag.bundle"), "refs/tags/v1")
-    keep_from_bundle(tmp_path / "tag.bundle", tmp_path / "rig" / "k.git", CommitId(commit))
+    kept = tmp_path / "rig" / "k.git"
+    keep_from_bundle(tmp_path / "tag.bundle", kept, CommitId(commit))
+    assert has_commit(kept, CommitId(commit))
     plain_git(repo, "checkout", "-q", "--detach")
-    make_bundle(repo, CommitId(commit), tmp_path / "detached.bundle")
+    later = commit_files(repo, {"a": b"2"})
+    assert travels(repo, later, tmp_path)
 
 
 def test_G10_an_empty_repository_has_no_such_commit(repo: Path, tmp_path: Path) -> None:  # noqa: N802
@@ -238,9 +249,7 @@ def test_sha256_repositories_travel_too(tmp_path: Path) -> None:
     plain_git(repo, "init", "-q", "--object-format=sha256")
     commit = CommitId(commit_files(repo, {"a": b"1"}))
     assert len(commit) == 64
-    make_bundle(repo, commit, tmp_path / "b")
-    keep_from_bundle(tmp_path / "b", tmp_path / "rig" / "k.git", commit)
-    assert has_commit(tmp_path / "rig" / "k.git", commit)
+    assert travels(repo, commit, tmp_path)
 
 
 def test_the_steps_for_a_stage_do_the_same(sent: tuple[CommitId, Path], tmp_path: Path) -> None:
@@ -297,14 +306,13 @@ def test_G5_a_repository_of_another_user_is_read(repo: Path, tmp_path: Path) -> 
     commit = CommitId(commit_files(repo, {"a": b"1"}))
     for path in [repo, *repo.rglob("*")]:
         os.chown(path, 12345, 12345)
-    make_bundle(repo, commit, tmp_path / "b")
-    keep_from_bundle(tmp_path / "b", tmp_path / "rig" / "k.git", commit)
+    assert travels(repo, commit, tmp_path)
 
 
 def test_a_linked_worktree_is_a_repository(repo: Path, tmp_path: Path) -> None:
     commit = CommitId(commit_files(repo, {"a": b"1"}))
     plain_git(repo, "worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other")
-    make_bundle(tmp_path / "tree", commit, tmp_path / "b")
+    assert travels(tmp_path / "tree", commit, tmp_path)
 
 
 def test_the_same_folder_is_the_same_commit_everywhere(tmp_path: Path) -> None:

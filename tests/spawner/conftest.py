@@ -5,7 +5,6 @@ pid namespace that proves itself first (tests/namespaced.py); its bystanders out
 """
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 
 from tests.namespaced import Namespace, possible
+from tests.open_folder import open_folder
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
 from thermite.schema.stage import CollectLimits, Entry, Limits, StageResult
@@ -31,9 +31,8 @@ def rig(tmp_path: Path) -> Iterator[Stages]:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every user may enter, as a rig's folder is."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
+    with open_folder() as folder:
+        yield folder
 
 
 NewRig = Callable[..., AbstractContextManager[Stages]]

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
 
 from tests.judge.real.workshop import FAST, SLOW, Workshop, doing, furnish, wanted
 from tests.namespaced import Namespace, possible
+from tests.open_folder import open_folder
 from tests.requirement import shows
 from thermite.judge.job import judge
 from thermite.kit.manifest import load_kit
@@ -152,13 +152,12 @@ def users() -> Iterator[Workshop]:
     """A workshop whose stages have users of their own, in a pid namespace that proves itself."""
     if not possible():
         pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
-    with TemporaryDirectory(dir="/var/tmp", prefix="thermite-test-") as name, Namespace() as ns:
-        place = Path(name)
-        place.chmod(0o711)
-        with spawner(
-            place / "rig", isolation="users", run_dir=place / "run", within=ns.prefix
-        ) as rig:
-            yield furnish(place, rig)
+    with (
+        open_folder() as place,
+        Namespace() as ns,
+        spawner(place / "rig", isolation="users", run_dir=place / "run", within=ns.prefix) as rig,
+    ):
+        yield furnish(place, rig)
 
 
 def with_tool(kit: Path) -> None:
