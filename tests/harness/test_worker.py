@@ -10,16 +10,17 @@ import pytest
 
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
+from thermite.agent.brief import brief
 from thermite.errors import ContractError
 from thermite.harness.book import Draft
 from thermite.harness.candidate import Candidate, Refused, commit_files
-from thermite.harness.proposer import Work
+from thermite.harness.proposer import Task, Work
 from thermite.harness.worker import Command
 from thermite.kit.git import git
 from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
-from thermite.schema.event import AgentFinished, AttemptStarted, CommandAccepted
+from thermite.schema.event import AgentFinished, AttemptStarted, CommandAccepted, Steered
 from thermite.schema.stage import Entry
 
 
@@ -56,7 +57,7 @@ def work(
     base = home.project.commit
     if links:
         base = commit_files(repo, base, links, [], ref="refs/linked", at_s=0)
-    return backend.work(assignment, 1, base, ""), home
+    return backend.work(assignment, Task(1, base, "", brief(assignment, 0))), home
 
 
 def test_what_a_program_changes_becomes_a_candidate(tmp_path: Path, stages: Stages) -> None:
@@ -245,5 +246,23 @@ def test_a_worker_gets_no_time_when_another_lane_has_spent_the_rest(
     assignment = life.book.state.assignments[ASSIGNMENT]
     assignment.spent["wall_s"] = 10.0
     backend = Command(life.home.rig.project_repo("p"), assignment, 0, stages)
-    done = backend.work(assignment, 1, life.home.project.commit, "")
+    done = backend.work(assignment, Task(1, life.home.project.commit, "", ""))
     assert (done.made, done.status, done.stop) == (None, "limit", "timeout")
+
+
+def test_a_worker_reads_the_brief_whose_digest_is_recorded(tmp_path: Path, stages: Stages) -> None:
+    """A note that came between an attempt's start and its worker's was in one and not the other."""
+    life = stopped_campaign(tmp_path, stages, 'cat "$THERMITE_BRIEF"', attempts=1)
+
+    def steer(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(draft.data, AttemptStarted) for draft in drafts):
+            note = Steered(lane=None, text="try tiles")
+            life.book.append(Draft(note, assignment=ASSIGNMENT))
+
+    life.book.committed = steer
+    assert life.run()
+    assert life.assignment.steers == [(None, "try tiles")]
+    (attempt,) = life.assignment.attempts.values()
+    told = [row.event.data for row in recorded(life.home.rig.ledger)]
+    (finished,) = [data for data in told if isinstance(data, AgentFinished)]
+    assert finished.transcript == attempt.started.brief_sha256

@@ -19,7 +19,7 @@ from thermite.harness.blobs import keep_blob
 from thermite.harness.book import Book, Draft
 from thermite.harness.candidate import Candidate, Refused
 from thermite.harness.judge_job import Turn
-from thermite.harness.proposer import AgentStatus, Backend, Work
+from thermite.harness.proposer import AgentStatus, Backend, Task, Work
 from thermite.judge.verdict import reason
 from thermite.schema import event as e
 from thermite.schema.event import Verdict
@@ -94,21 +94,20 @@ class Lane:
         proposal = self.backend.next_proposal(self.assignment)
         if proposal is None:
             return False
-        number = self._start(proposal)
-        if number is None:
+        task = self._start(proposal)
+        if task is None:
             return True
-        base = self.assignment.attempts[number].started.base
         begun = clock.mono_ns()
         try:
-            work = self.backend.work(self.assignment, number, base, proposal)
+            work = self.backend.work(self.assignment, task)
         except InfrastructureError as error:
-            failed = _finished(number, "killed", told(str(error)))
-            self._append(failed, e.AttemptEnded(attempt=number, result="killed"))
+            failed = _finished(task.number, "killed", told(str(error)))
+            self._append(failed, e.AttemptEnded(attempt=task.number, result="killed"))
             raise
-        self._submit(number, work, (clock.mono_ns() - begun) / 1e9)
+        self._submit(task.number, work, (clock.mono_ns() - begun) / 1e9)
         return True
 
-    def _start(self, proposal: str) -> int | None:
+    def _start(self, proposal: str) -> Task | None:
         """Start an attempt; None: look again.
 
         A hold was resolved meanwhile and that attempt goes first, or the budget is spent.
@@ -118,18 +117,22 @@ class Lane:
                 return None
             if by_kind.end_reason(self.assignment) is not None:
                 return None  # another lane took the last attempt, or spent the rest
-            number = len(self.assignment.attempts) + 1
-            told = brief(self.assignment, self.number).encode()
+            task = Task(
+                number=len(self.assignment.attempts) + 1,
+                base=by_kind.base(self.assignment),
+                proposal=proposal,
+                brief=brief(self.assignment, self.number),
+            )
             self._append(
                 e.AttemptStarted(
-                    attempt=number,
-                    base=by_kind.base(self.assignment),
+                    attempt=task.number,
+                    base=task.base,
                     proposal=proposal or None,
-                    brief_sha256=hashlib.sha256(told).hexdigest(),
+                    brief_sha256=hashlib.sha256(task.brief.encode()).hexdigest(),
                     limits={},
                 )
             )
-        return number
+        return task
 
     def _submit(self, number: int, work: Work, wall_s: float) -> None:
         spent = e.BudgetSpent(

@@ -8,7 +8,7 @@ offers an entry again that a kill interrupted, and no other.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from thermite.agent.propose.replay import Proposal, proposals, source_of
 from thermite.campaign.state import Assignment
@@ -35,14 +35,27 @@ class Work:
     transcript: bytes | None = None
 
 
+class Task(NamedTuple):
+    """What an attempt sets out with.
+
+    number: the attempt's; base: the commit that it changes; proposal: as `next_proposal` named
+    it; brief: the very text whose digest the ledger has.
+    """
+
+    number: int
+    base: str
+    proposal: str
+    brief: str
+
+
 class Backend(Protocol):
     """Where a lane's candidates come from."""
 
     def next_proposal(self, assignment: Assignment) -> str | None:
         """Return the name of what is offered next, "" when it has no name, None at the end."""
 
-    def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
-        """Make the candidate of one attempt; number: the attempt's."""
+    def work(self, assignment: Assignment, task: Task) -> Work:
+        """Make the candidate of one attempt."""
 
     def stop(self) -> None:
         """End the work that is under way, from another thread: the campaign is stopped now."""
@@ -76,9 +89,10 @@ class Replay:
         taken = used(assignment)
         return next((name for name in self.offers if name not in taken), None)
 
-    def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
+    def work(self, assignment: Assignment, task: Task) -> Work:
         """Commit the entry on the base."""
-        offer, ref = self.offers[proposal], attempt_ref(assignment.id, number)
+        base = task.base
+        offer, ref = self.offers[task.proposal], attempt_ref(assignment.id, task.number)
         at_s = int(clock.now().timestamp())
         if offer.patch is not None:
             commit = candidate.commit_patch(self.repo, base, offer.patch, ref=ref, at_s=at_s)

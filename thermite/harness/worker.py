@@ -11,13 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from thermite.agent.brief import brief
 from thermite.campaign import limits
 from thermite.campaign.state import Assignment
 from thermite.errors import ContractError
 from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
-from thermite.harness.proposer import AgentStatus, Work, attempt_ref
+from thermite.harness.proposer import AgentStatus, Task, Work, attempt_ref
 from thermite.kit.export import tree_entries
 from thermite.rig.refusal_words import unescaped
 from thermite.rig.stages import Slot, Stages
@@ -50,10 +49,9 @@ class Command:
         del assignment
         return ""
 
-    def work(self, assignment: Assignment, number: int, base: str, proposal: str) -> Work:
+    def work(self, assignment: Assignment, task: Task) -> Work:
         """Run the program on the base's files and commit what it changed."""
-        del proposal
-        entries = tree_entries(self.repo, CommitId(base))
+        entries = tree_entries(self.repo, CommitId(task.base))
         slot_name = f"worker-{self.lane}"
         with (
             TemporaryDirectory() as scratch,
@@ -61,7 +59,7 @@ class Command:
             self.stages.copy_for(slot_name) as told,
         ):
             page = Path(scratch) / "brief.md"
-            page.write_text(brief(assignment, self.lane), encoding="utf-8")
+            page.write_bytes(task.brief.encode())
             told.add(page, "brief.md")
             slot.place(entries)
             left_s = limits.left(assignment, "wall_s")
@@ -70,7 +68,7 @@ class Command:
             try:
                 result = slot.run(
                     self.argv,
-                    env=self._environment(slot.folder, told.path / "brief.md", number),
+                    env=self._environment(slot.folder, told.path / "brief.md", task.number),
                     limits=Limits(timeout_s=wall_s, rss_mib=4096, disk_mib=4096, processes=512),
                     join_output=True,
                     readable=[told],
@@ -88,7 +86,7 @@ class Command:
                 )
             else:
                 left = _files(into) | _links(collected.links)
-                made = self._commit(assignment, number, base, entries, left)
+                made = self._commit(assignment, task, entries, left)
         status: AgentStatus = "error" if result.exit_code else "ok"
         if result.killed:
             status = "limit"
@@ -116,8 +114,7 @@ class Command:
     def _commit(
         self,
         assignment: Assignment,
-        number: int,
-        base: str,
+        task: Task,
         entries: list[Entry],
         after: dict[str, Entry],
     ) -> candidate.Candidate | Refused | None:
@@ -126,11 +123,11 @@ class Command:
         gone = sorted(path for path in before if path not in after)
         if not changed and not gone:
             return None
-        ref, at_s = attempt_ref(assignment.id, number), int(clock.now().timestamp())
-        commit = candidate.commit_files(self.repo, base, changed, gone, ref=ref, at_s=at_s)
+        ref, at_s = attempt_ref(assignment.id, task.number), int(clock.now().timestamp())
+        commit = candidate.commit_files(self.repo, task.base, changed, gone, ref=ref, at_s=at_s)
         contract = assignment.contract
         editable, most_mib = contract.project.editable, contract.budget.candidate_mib
-        return candidate.inspect(self.repo, base, commit, editable, most_mib=most_mib)
+        return candidate.inspect(self.repo, task.base, commit, editable, most_mib=most_mib)
 
 
 def _files(tree: Path) -> dict[str, Entry]:
