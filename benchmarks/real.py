@@ -13,7 +13,6 @@ is said.
 
 import argparse
 import contextlib
-import math
 import os
 import subprocess
 import sys
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from thermite.harness.judge_here import Question
 from thermite.harness.local_job import LocalJudge, local_judge
+from thermite.judge.simulate.figures import Share
 from thermite.kit.manifest import load_kit
 from thermite.schema.kit import Kit
 from thermite.shipped import shipped
@@ -143,19 +143,6 @@ def loaded(processes: int) -> Iterator[None]:
             one.wait()
 
 
-def least_share(successes: int, tries: int) -> float:
-    """Return the one-sided 95 % lower bound of a share (Clopper and Pearson)."""
-    low, high = 0.0, successes / tries
-    for _ in range(60):
-        middle = (low + high) / 2
-        tail = sum(
-            math.comb(tries, n) * middle**n * (1 - middle) ** (tries - n)
-            for n in range(successes, tries + 1)
-        )
-        low, high = (middle, high) if tail < 0.05 else (low, middle)  # noqa: PLR2004 - 95 %
-    return low
-
-
 def arguments() -> argparse.Namespace:
     """Return how much to measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -196,7 +183,7 @@ def main() -> int:
     false = sum(counts["promoted"] for counts in kept)
     print(f"aim: no null promoted: {false} were: {'kept' if not false else 'MISSED'}")
     if promoted is not None:
-        bound = least_share(promoted, wanted.controls)
+        bound = 1.0 - Share(count=wanted.controls - promoted, of=wanted.controls).at_most
         verdict = "kept" if promoted >= NEEDED * wanted.controls else "MISSED"
         print(
             f"aim: 17 of 20 controls promoted: {promoted} of {wanted.controls}, at least"

@@ -32,9 +32,9 @@ from thermite.judge.measure.block import measured, paired
 from thermite.judge.simulate.attempt import Timed, parameters, speeds
 from thermite.judge.simulate.edit import NULL, Machine, gain_of
 from thermite.judge.simulate.noise import MODELS
-from thermite.judge.simulate.walk import walk
 from thermite.judge.verdict.coin import commitment
 from thermite.judge.verdict.params import alpha_k
+from thermite.judge.verdict.walk import walk
 from thermite.judge.verdict.words import claim
 from thermite.ledger.append import Ledger
 from thermite.ledger.replay import recorded
@@ -131,9 +131,9 @@ class Campaign:
             return measured(stage, at, paired(facts), P.metrics)
 
         own = Identity(attempt=number, tries=1)
-        for made, ruling in walk(block, P, number, full=True):
+        for stage, made, ruling in walk(block, P, number, full=True):
             self.runs += len(paired(facts))
-            decision = own.decided(made.stage, ruling)
+            decision = own.decided(stage, ruling)
             yield [*facts, own.counted(made, P), decision]
         yield self._ended(number, commit, decision)
 

@@ -28,12 +28,13 @@ from thermite.judge.verdict import noise
 from thermite.judge.verdict.coin import draw_order
 from thermite.judge.verdict.order_effect import order_effect
 from thermite.judge.verdict.params import rule_parameters
-from thermite.judge.verdict.rule import decide_confirm, decide_screen, order_pairs, stage_d
+from thermite.judge.verdict.rule import order_pairs, stage_d
+from thermite.judge.verdict.walk import walk
 from thermite.schema.event import Check, RigSelftest, Run
 from thermite.schema.job import Job
 from thermite.schema.judging import RUN_S_OF, STARTUP_SHARE_OF
 from thermite.schema.rule import MeasuredBlock, RuleParameters
-from thermite.schema.verdict import Arm
+from thermite.schema.verdict import Arm, JudgeStage
 
 Mode: TypeAlias = Literal["short", "full"]
 
@@ -45,6 +46,8 @@ WAKE_PROBES: Final = 200
 """How often a full selftest times the program that does nothing (judging, 3.7)."""
 CONTROLS: Final = 2
 """A known gain that is missed so often running makes a rig insensitive (judging, 3.7)."""
+PROMOTES: Final = frozenset({"pass", "hold"})
+"""How confirm ends on a gain: a hold only waits for a person (judging, 3.2)."""
 CONTROL_EFFECTS: Final = 2.0
 CONTROL_SDS: Final = 5.0
 """The known gain: so many times min_effect or the robust sd, what is larger (judging, 3.7)."""
@@ -166,25 +169,12 @@ def _is_control_found(blocks: _Blocks, robust: float | None) -> bool:
 
 
 def _is_promoted(blocks: _Blocks, shift: float) -> bool:
-    p, screen = blocks.p, list[MeasuredBlock]()
-    ruling = None
-    while ruling is None or ruling.action == "continue":
-        more = [_shifted(block, shift, p) for block in blocks.more(1)]
-        if not more:
-            return False
-        screen += more
-        ruling = decide_screen(screen, p)
-    if ruling.action != "pass":
-        return False
-    confirm = list[MeasuredBlock]()
-    ruling = None
-    while ruling is None or ruling.action == "continue":
-        more = [_shifted(block, shift, p) for block in blocks.more(1)]
-        if not more:
-            return False
-        confirm += more
-        ruling = decide_confirm(screen, confirm, p, 1)
-    return ruling.action in {"pass", "hold"}
+    def next_block(_stage: JudgeStage, _number: int) -> MeasuredBlock | None:
+        more = blocks.more(1)
+        return _shifted(more[0], shift, blocks.p) if more else None
+
+    steps = walk(next_block, blocks.p, 1)
+    return any(stage == "confirm" and ruling.action in PROMOTES for stage, _, ruling in steps)
 
 
 def _shifted(block: MeasuredBlock, shift: float, p: RuleParameters) -> MeasuredBlock:

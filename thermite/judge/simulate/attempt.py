@@ -6,10 +6,10 @@ from typing import Final
 
 from thermite.judge.measure.block import measured, paired
 from thermite.judge.simulate.edit import Edit, Machine, Outcome
-from thermite.judge.simulate.walk import walk
 from thermite.judge.verdict.coin import draw_order
 from thermite.judge.verdict.params import rule_parameters
 from thermite.judge.verdict.rule import stage_cells
+from thermite.judge.verdict.walk import walk
 from thermite.schema.contract import Contract, Judging, Objective, Primary, Project
 from thermite.schema.judging import Run
 from thermite.schema.kit import BuildSection, CheckSection, Kit, RunSection, TimeMetric
@@ -61,8 +61,8 @@ class SignFlip:
     def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
         """Return the verdict on an edit of a champion of that speed, at the index k from 1."""
         timed = Timed(self.p, self.order_seed, k, speeds(self.p, edit, champion), machine)
-        *before, (block, ruling) = walk(timed.block, self.p, k)
-        claim = ruling.t if block.stage == "confirm" else 0.0
+        *before, (stage, _, ruling) = walk(timed.block, self.p, k)
+        claim = ruling.t if stage == "confirm" else 0.0
         return Outcome(verdict=str(ruling.result), blocks=len(before) + 1, claim=claim)
 
 
@@ -72,7 +72,7 @@ class ScreenOnly(SignFlip):
     def judge(self, k: int, edit: Edit, champion: float, machine: Machine) -> Outcome:
         """Promote whatever passes screen."""
         timed = Timed(self.p, self.order_seed, k, speeds(self.p, edit, champion), machine)
-        *before, (_, ruling) = walk(timed.block, self.p, k, stages=["screen"])
+        *before, (_, _, ruling) = walk(timed.block, self.p, k, stages=["screen"])
         verdict = "promoted" if ruling.action == "pass" else str(ruling.result)
         return Outcome(verdict=verdict, blocks=len(before) + 1, claim=ruling.t)
 

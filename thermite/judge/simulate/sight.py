@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from thermite.judge.simulate.attempt import METRIC, parameters
-from thermite.judge.simulate.walk import walk
+from thermite.judge.verdict.walk import walk
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import JudgeStage
 
@@ -62,8 +62,8 @@ def _is_promoted(ds: Sequence[float], gain: float, p: RuleParameters, draw: Rand
     def block(stage: JudgeStage, number: int) -> MeasuredBlock:
         return _block(stage, number, ds, gain, draw)
 
-    *_, (last, ruling) = walk(block, p, 1)
-    return last.stage == "confirm" and ruling.action in {"pass", "hold"}
+    *_, (stage, _, ruling) = walk(block, p, 1)
+    return stage == "confirm" and ruling.action in {"pass", "hold"}
 
 
 def _block(

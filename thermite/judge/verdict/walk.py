@@ -1,6 +1,7 @@
 """The rule's way through one attempt: screen, then confirm on fresh blocks.
 
-It is the job's without builds and processes, whoever makes the blocks.
+A job's own walk has builds, processes and a ledger around each step; whoever has blocks at
+hand, drawn or measured, takes this one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +13,14 @@ from thermite.schema.verdict import JudgeStage
 
 STAGES: Final[tuple[JudgeStage, ...]] = ("screen", "confirm")
 
-Draw: TypeAlias = Callable[[JudgeStage, int], MeasuredBlock]
-"""Makes a stage's next block, whose number it is given."""
+Draw: TypeAlias = Callable[[JudgeStage, int], MeasuredBlock | None]
+"""Makes a stage's next block, whose number it is given; None where there is none to be had."""
 
 
 class Step(NamedTuple):
-    """A block, and what was decided after it."""
+    """A block, and what was decided after it in its stage."""
 
+    stage: JudgeStage
     block: MeasuredBlock
     ruling: Ruling
 
@@ -31,7 +33,7 @@ def walk(
     stages: Sequence[JudgeStage] = STAGES,
     full: bool = False,
 ) -> Iterator[Step]:
-    """Yield block after block to the one that ends the attempt, or the last of its stages.
+    """Yield block after block to the one that ends the attempt, or the last that there is.
 
     Args:
         k: the attempt's index, from 1.
@@ -41,12 +43,15 @@ def walk(
     for stage in stages:
         action = "continue"
         while action == "continue":
-            made[stage].append(draw(stage, len(made[stage])))
+            block = draw(stage, len(made[stage]))
+            if block is None:
+                return
+            made[stage].append(block)
             if stage == "screen":
                 ruling = decide_screen(made[stage], p, full=full)
             else:
                 ruling = decide_confirm(made["screen"], made[stage], p, k, full=full)
             action = ruling.action
-            yield Step(made[stage][-1], ruling)
+            yield Step(stage, block, ruling)
         if action != "pass":
             return
