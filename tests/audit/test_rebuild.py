@@ -139,6 +139,14 @@ def test_what_is_no_such_file_ends_in_words(
         rebuild(folder / "ledger.db")
 
 
+@pytest.mark.parametrize("name", ["views.db", "views.db-wal"])
+def test_tables_far_larger_than_their_ledger_are_not_copied(folder: Path, name: str) -> None:
+    with (folder / name).open("ab") as file:
+        file.truncate(1 << 40)  # a hole: a terabyte that takes no room until it is copied
+    with pytest.raises(LedgerError, match="1099511627776 bytes"):
+        rebuild(folder / "ledger.db")
+
+
 def test_a_trust_that_the_events_do_not_give_is_named(folder: Path) -> None:
     cache = json.loads((folder / "trust.json").read_bytes())
     key = {"id": "e" * 32, "public": "AA", "label": "x", "roles": ["root"]}

@@ -23,6 +23,10 @@ from thermite.ledger.views import TABLES, VERSION, build, mark
 from thermite.schema.rebuilt import MOST_MISMATCHES, Mismatch, Rebuilt
 
 _FILE: Final = "views.db"
+_MOST_TIMES: Final = 4
+_MOST_MORE: Final = 64 << 20
+"""A views file, or its log, that is copied has at most so many times its ledger's bytes, and so
+many more: the tables hold a part of what the events say (our bound)."""
 _Row = dict[str, Any]
 
 
@@ -34,7 +38,8 @@ def compare(ledger: Path, views: Path) -> Rebuilt:
         LedgerError: the ledger was changed, or the views file can't be read at all.
     """
     with TemporaryDirectory(prefix="thermite-rebuild-") as folder, opened(ledger) as source:
-        copy, anew = _copied(views, Path(folder)), Path(folder) / "anew.db"
+        most = _MOST_TIMES * ledger.stat().st_size + _MOST_MORE
+        copy, anew = _copied(views, Path(folder), most), Path(folder) / "anew.db"
         try:
             with closing(sqlite3.connect(copy)) as file:
                 file.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
@@ -50,8 +55,11 @@ def compare(ledger: Path, views: Path) -> Rebuilt:
             raise LedgerError(f"{views} can't be read: {error}") from None
 
 
-def _copied(views: Path, folder: Path) -> Path:
-    """Copy a plain file, and its log if there is one, to where nobody else writes."""
+def _copied(views: Path, folder: Path, most: int) -> Path:
+    """Copy a plain file, and its log if there is one, to where nobody else writes.
+
+    most: bytes of each.
+    """
     copy = folder / _FILE
     for ending in ("", "-wal"):
         path = views.with_name(views.name + ending)
@@ -64,8 +72,14 @@ def _copied(views: Path, folder: Path) -> Path:
         except OSError as error:
             raise LedgerError(f"{path} can't be read: {error.strerror}") from None
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
                 raise LedgerError(f"{path} is no views file: it is not a plain file")
+            if found.st_size > most:
+                raise LedgerError(
+                    f"{path} is no views file of this ledger: it has {found.st_size} bytes, and"
+                    f" {most} are the most; make it anew with thermite ledger views"
+                )
             with (
                 os.fdopen(os.dup(descriptor), "rb") as file,
                 (folder / f"{_FILE}{ending}").open("wb") as to,
