@@ -26,12 +26,17 @@ from thermite.schema import event as e
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def told_of(ledger: Path) -> History:
+def folded(ledger: Path) -> tuple[State, list[e.Event]]:
     state, events = State(), []
     for row in recorded(ledger):
         assert row.event is not None
         fold(state, row.seq, row.event)
         events.append(row.event)
+    return state, events
+
+
+def told_of(ledger: Path) -> History:
+    state, events = folded(ledger)
     assignment = list(state.assignments.values())[-1]
     return history(state, assignment, gathered(events))
 
@@ -71,6 +76,18 @@ class Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.words.append(data)
+
+
+def test_what_the_rig_sees_is_the_word_of_its_last_full_selftest() -> None:
+    state, events = folded(GOLDEN / "promotion/ledger.db")
+    assert state.selftest is not None
+    assert state.selftest.sees is None  # a campaign's own, short one does not look for it
+    full = msgspec.structs.replace(state.selftest, mode="full", sees=0.021)
+    state.full_selftest = full
+    assignment = list(state.assignments.values())[-1]
+    told = history(state, assignment, gathered(events))
+    assert told.sees == pytest.approx(0.021)
+    assert "sees a gain of 2.1 % or more" in plain(told)
 
 
 def test_a_campaign_is_gathered_whole(told: History) -> None:

@@ -84,7 +84,7 @@ def repro(repos: str, assignment: Assignment, attempt: Attempt) -> list[str]:
         judge += ["--champion", attempt.started.base, "--metric", objective.primary.metric]
         judge += ["--direction", objective.primary.direction]
         if objective.min_effect is not None:
-            judge += ["--min-effect", f"{objective.min_effect:g}"]
+            judge += ["--min-effect", str(objective.min_effect)]
     cells = [*contract.cells, *contract.held_out_cells]
     if cells:
         judge += ["--cells", ",".join(cells)]

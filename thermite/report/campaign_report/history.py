@@ -167,7 +167,7 @@ def history(state: State, assignment: Assignment, found: Gathered) -> History:
         headline=headline(assignment),
         isolation=isolation_sentence(state),
         grade=None if selftest is None else selftest.grade,
-        sees=None if selftest is None else selftest.sees,
+        sees=state.sees,
         notes=[warning] if warning else [],
         begun=found.begun,
         ended=found.ended,
