@@ -4,10 +4,11 @@ import os
 from typing import Final
 
 from . import landlock, linux
-from .child import Identity, take_identity
+from .child import Identity
 from .ground import Ground, Level, Slot
 from .killer import PRIORITY
 from .own_view import can_enter
+from .reach import can_reach
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
 from .uids import Leases
@@ -78,15 +79,7 @@ def _no_users() -> str | None:
 def _no_second_user(uid_range: tuple[int, int]) -> str | None:
     """Try both ends of the range, as a container may have one user only; return why not."""
     for uid in uid_range:
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                take_identity(Identity(uid, uid))
-                code = 0
-            finally:
-                os._exit(code)
-        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+        if not can_reach(Identity(uid, uid), ()):
             return f"uid {uid} can't be taken here: choose others with THERMITE_UID_RANGE"
     return None
 

@@ -67,7 +67,7 @@ def hold_stage_root(folder: str) -> None:
 def _blocked(ground: Ground, folder: str) -> str | None:
     """Return in words why a slot's user can't enter `folder`, None when all can."""
     for slot in ground.slots.values():
-        if slot.identity is not None and not _can(slot.identity, ((folder, os.X_OK),)):
+        if slot.identity is not None and not can_reach(slot.identity, ((folder, os.X_OK),)):
             return _out_of_reach(slot.word, folder)
     return None
 
@@ -114,7 +114,7 @@ def _settle_children(ground: Ground) -> None:
 def _child_blocked(identity: Identity, word: str, program: Program, state: str) -> str | None:
     """Return in words what a child's user can't reach, None when it can all."""
     above = os.path.dirname(state)  # the folder itself gets its owners only later
-    if not _can(identity, ((above, os.X_OK),)):
+    if not can_reach(identity, ((above, os.X_OK),)):
         return _out_of_reach(word, above)
     if not _can_start(identity, program):
         return (
@@ -143,8 +143,8 @@ def _can_start(identity: Identity, program: Program) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def _can(identity: Identity, needs: Sequence[tuple[str, int]]) -> bool:
-    """Try, as that user, whether every path allows what is needed."""
+def can_reach(identity: Identity, needs: Sequence[tuple[str, int]]) -> bool:
+    """Try, as that user, whether every path allows what is needed, and whether there is one."""
     pid = os.fork()
     if pid == 0:
         code = 1
