@@ -12,7 +12,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, visible, with_output
-from thermite.cli.places import existing_ledger
+from thermite.cli.places import existing_ledger, ledger_options
 from thermite.report.campaign_report.history import Gathered, History, history
 from thermite.report.campaign_report.page import page
 from thermite.report.campaign_report.text import columns, markdown, plain
@@ -32,8 +32,7 @@ SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown"}
     "report", epilog="Example: thermite campaign report --state thermite-demo/rig -o walk.html"
 )
 @click.argument("assignment", type=TEXT, required=False)
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @click.option("--form", type=click.Choice(list(FORMS)), help="Else as FILE's name ends, or text.")
 @click.option("-o", "target", type=PATH, help="A new file; else stdout.")
 @with_output
@@ -73,8 +72,7 @@ def report(
 )
 @click.argument("one", type=PLACE)
 @click.argument("other", type=PLACE)
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @with_output
 def compare(
     output: Output, *, one: str, other: str, state: Path | None, ledger: Path | None

@@ -11,7 +11,7 @@ from thermite.audit.promotion import export
 from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import existing_ledger
+from thermite.cli.places import existing_ledger, ledger_options
 from thermite.kit.patch import patch_between
 from thermite.report import promotion as report
 from thermite.schema.promotion import MOST_FILE_BYTES, Made, PromotionFile
@@ -19,8 +19,7 @@ from thermite.schema.promotion import MOST_FILE_BYTES, Made, PromotionFile
 
 @click.command("export", epilog="Example: thermite export 3f9c2ab --state rig/ -o gain.json")
 @click.argument("promotion", type=TEXT)
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @click.option("--patch", is_flag=True, help="Carry the git patch, too, for readers.")
 @click.option("-o", "target", type=PATH, required=True, help="The file to write.")
 @with_output

@@ -1,12 +1,24 @@
 """Where a command finds a rig's ledger: `--state`, `--ledger`, or THERMITE_STATE."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+import click
+
+from thermite.cli.arguments import PATH
 from thermite.cli.exits import CommandEnds, Exit
 
 STATE_VARIABLE: Final = "THERMITE_STATE"
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def ledger_options(command: _Command) -> _Command:
+    """Give a command the options `--state` and `--ledger`."""
+    ledger = click.option("--ledger", type=PATH, help="A ledger file.")
+    return click.option("--state", type=PATH, help="The rig's folder.")(ledger(command))
 
 
 def ledger_of(state: Path | None, ledger: Path | None) -> Path:

@@ -8,11 +8,11 @@ from typing import Final
 import click
 
 from thermite.campaign.state import Assignment, Attempt
-from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.arguments import TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import existing_ledger
+from thermite.cli.places import existing_ledger, ledger_options
 from thermite.report import attempt as report
 from thermite.schema.event import Block, Decision
 
@@ -24,8 +24,7 @@ _SHOWN: Final = 60
 
 @click.command("show", epilog="Example: thermite show 11 --repro --state thermite-demo/rig")
 @click.argument("attempt", type=TEXT)
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @click.option("--assignment", type=TEXT, help="Its id, or first digits of it; else the newest.")
 @click.option("--repro", is_flag=True, help="Print the commands that judge it again.")
 @with_output

@@ -6,10 +6,9 @@ from pathlib import Path
 import click
 
 from thermite.audit.outbox import outbox_problem
-from thermite.cli.arguments import PATH
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import existing_ledger
+from thermite.cli.places import existing_ledger, ledger_options
 from thermite.ledger.place import is_written
 from thermite.report import campaign as report
 
@@ -17,8 +16,7 @@ from thermite.report import campaign as report
 @click.command(
     "status", epilog="Example: thermite status --state /var/lib/thermite", short_help="snapshot"
 )
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @with_output
 def command(output: Output, state: Path | None, ledger: Path | None) -> None:
     """Show the rig and its campaigns, as the ledger has them now."""

@@ -4,18 +4,17 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.arguments import TEXT
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import existing_ledger
+from thermite.cli.places import existing_ledger, ledger_options
 from thermite.cli.table import print_rows
 from thermite.report import campaign as report
 from thermite.report import goal
 
 
 @click.command("verdicts", epilog="Example: thermite verdicts --state thermite-demo/rig")
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @click.option("--assignment", type=TEXT, help="Its id, or the first digits of it; else the newest.")
 @with_output
 def command(

@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from thermite.campaign.state import State
-from thermite.cli.arguments import PATH, SECONDS
+from thermite.cli.arguments import SECONDS
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import ledger_of
+from thermite.cli.places import ledger_of, ledger_options
 from thermite.ledger.place import is_written
 from thermite.report import campaign as report
 from thermite.report import live
@@ -21,8 +21,7 @@ HEARTBEAT_S: Final = 30.0
 
 
 @click.command("watch", epilog="Example: thermite watch --state thermite-demo/rig --until ended")
-@click.option("--state", type=PATH, help="The rig's folder.")
-@click.option("--ledger", type=PATH, help="A ledger file.")
+@ledger_options
 @click.option("--until", type=click.Choice(["promoted", "ended"]), help="When to stop watching.")
 @click.option("--timeout", "timeout_s", type=SECONDS, help="Seconds to watch at most.")
 @with_output
