@@ -77,11 +77,3 @@ def test_an_attempt_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]
     for wanted in ("3", "a6165", "x" * 5000):
         assert run(["show", wanted, "--ledger", LEDGER]) == 3
         assert len(capsys.readouterr().err) < 250
-
-
-def test_the_commands_that_judge_again_are_a_script(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["show", "1", "--repro", "--ledger", LEDGER]) == 0
-    script = capsys.readouterr().out.splitlines()
-    assert script[0] == "git init -q kit"
-    assert script[-1].startswith("thermite judge project --kit kit --champion a4ce2e1af99cd2fb")
-    assert "--cells small,held" in script[-1]

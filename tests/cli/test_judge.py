@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,38 @@ def test_the_blocks_that_were_counted_are_told() -> None:
     code, told = judged(slower, "--champion", BASE, "--cells", "even")
     assert (code == 1) == (told["verdict"] == "regressed")
     assert told["blocks"] >= 5
+
+
+def contract(path: Path, **fields: object) -> Path:
+    example = tomllib.loads((shipped("examples/matmul") / "contract.toml").read_text())
+    path.write_text(json.dumps(example | fields))
+    return path
+
+
+def test_a_campaigns_contract_asks_the_whole_question(tmp_path: Path) -> None:
+    bound = [{"metric": "flops_per_s", "min": 1e30}]
+    asked = contract(tmp_path / "asked.json", hard_constraints=bound)
+    code, told = judged(BASE, "--contract", asked)
+    assert list(told["cells"]) == ["even"]  # held-out cells are for a gain to confirm
+    assert (code, told["verdict"]) == (1, "constraint_failed")
+    assert "1e+30" in told["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "args", "code", "said"),
+    [
+        pytest.param({}, ["--cells", "even"], 2, "give it alone", id="two questions"),
+        pytest.param({"cells": ["evne"]}, [], 4, "names cell evne", id="another kit's"),
+        pytest.param({"cells": 3}, [], 4, "asked.json: cells: ", id="no contract"),
+    ],
+)
+def test_a_contract_that_asks_nothing_here_is_refused(
+    tmp_path: Path, fields: dict[str, object], args: list[str], code: int, said: str
+) -> None:
+    asked = contract(tmp_path / "asked.json", **fields)
+    found, told = judged(BASE, "--contract", asked, *args)
+    assert found == code
+    assert said in told["error"]
 
 
 def test_what_does_not_build_counts_against_it(tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ from typing import Any, Final
 
 import click
 
-from thermite.cli.arguments import FRACTION, PLACE, TEXT, FilePath, Names
+from thermite.cli.arguments import FRACTION, PATH, PLACE, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
-from thermite.harness.judge_here import Named, Question, as_it_stands, judge_here, told
+from thermite.control.contract_file import read_contract_file
+from thermite.errors import ContractError, UsageError
+from thermite.harness.judge_here import Named, OfContract, Question, as_it_stands, judge_here, told
 from thermite.harness.kept_state import check_kept_state
 from thermite.harness.local_job import local_judge
 from thermite.kit.manifest import load_kit
 from thermite.report.campaign import isolation_sentence, percent, span
+from thermite.schema.contract import Contract
+from thermite.schema.contract_text import contract_of
 
 EXITS: Final = {
     **dict.fromkeys(("valid", "promoted", "not_better", "not_confirmed", "duplicate"), Exit.OK),
@@ -53,6 +57,13 @@ EXITS: Final = {
     help="The least gain that counts.",
 )
 @click.option(
+    "--contract",
+    "contract_file",
+    metavar="FILE",
+    type=PATH,
+    help="A campaign's contract that says all four, guards and held-out cells too.",
+)
+@click.option(
     "--state",
     metavar="DIR",
     type=FilePath(file_okay=False),
@@ -68,6 +79,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     metric: str | None,
     direction: str | None,
     min_effect: float | None,
+    contract_file: Path | None,
     state: Path | None,
 ) -> None:
     """Judge PROJECT with a kit, here and now: a folder as it stands, or FOLDER@REV.
@@ -77,7 +89,13 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     named = Named.of(project)
     against = None if champion is None else Named.of(champion, beside=named)
     wanted = [name for names in cells for name in names]
-    question = Question(wanted, metric, direction, min_effect)
+    question: Question | OfContract = Question(wanted, metric, direction, min_effect)
+    if contract_file is not None:
+        if question != Question([]):
+            raise UsageError(
+                "--contract says cells, metric, direction and least gain: give it alone"
+            )
+        question = _of_contract(contract_file)
     if state is not None:
         check_kept_state(state, [one.folder for one in (named, against) if one] + [kit_folder])
     kit = load_kit(kit_folder)
@@ -105,6 +123,13 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     code = EXITS.get(document["verdict"], Exit.FAILED)
     if code is not Exit.OK:
         raise CommandEnds(code)
+
+
+def _of_contract(path: Path) -> OfContract:
+    read = contract_of(read_contract_file(path).fields, completed=False)
+    if not isinstance(read, Contract):
+        raise ContractError(f"{path}: {'; '.join(str(one) for one in read)}")
+    return OfContract(read)
 
 
 @contextmanager

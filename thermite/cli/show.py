@@ -13,6 +13,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger, ledger_options
+from thermite.cli.program import program
 from thermite.report import attempt as report
 from thermite.schema.event import Block, Decision
 
@@ -26,7 +27,7 @@ _SHOWN: Final = 60
 @click.argument("attempt", type=TEXT)
 @ledger_options
 @click.option("--assignment", type=TEXT, help="Its id, or first digits of it; else the newest.")
-@click.option("--repro", is_flag=True, help="Print the commands that judge it again.")
+@click.option("--repro", is_flag=True, help="Print a script that judges it again.")
 @with_output
 def command(
     output: Output,
@@ -39,9 +40,10 @@ def command(
 ) -> None:
     """Show one attempt: ATTEMPT is its number, its name, or 7 or more digits of its commit.
 
-    With --repro stdout is a script: it fetches kit and candidate from the rig's repositories
-    into the current folder and judges the pair there. That judges the pair and is no campaign:
-    the evidence of this ledger is checked by thermite audit --rejudge.
+    With --repro stdout is a script for sh: it fetches kit and candidate from the rig's
+    repositories into a new folder below the current one and judges the pair there by the
+    campaign's contract. That is one try and no campaign: the evidence of this ledger is
+    checked by thermite audit --rejudge.
     """
     path = existing_ledger(state, ledger)
     follower = Follower(path)
@@ -53,7 +55,8 @@ def command(
     campaign = follower.campaign(assignment or "")
     found = _named(campaign, attempt)
     told = report.document(campaign, found, measured[campaign.id, found.started.attempt])
-    commands = report.repro(str(path.absolute().with_name("repos")), campaign, found)
+    repos = path.resolve().with_name("repos")
+    commands = report.repro(str(repos), program(), campaign, found)
     if repro and not commands:
         raise CommandEnds(
             Exit.FAILED,

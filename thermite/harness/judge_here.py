@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from thermite.errors import NotFoundError, UsageError
 from thermite.harness.local_job import PROJECT, LocalJudge, LocalVerdict, local_contract
 from thermite.kit.bundle import keep_from_bundle, make_bundle
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import git, run_git
 from thermite.schema.contract import Contract
+from thermite.schema.expectation import KnownContract
 from thermite.schema.ids import CommitId
 from thermite.schema.kit import Kit, TimeMetric
 
@@ -106,6 +109,26 @@ def _copy(source: Path, target: Path) -> None:
 
 
 @dataclass(frozen=True)
+class OfContract:
+    """What a campaign's contract asks of each candidate, whole."""
+
+    asked: Contract
+
+    def contract(self, kit: Kit, judge: LocalJudge) -> Contract:
+        """Return the contract of a local job.
+
+        Raises:
+            UsageError: it has no objective.
+            KitError: the kit does not fit it.
+        """
+        if self.asked.objective is None:
+            raise UsageError("the contract has no objective, so it asks for no gain: leave it out")
+        names = [field.name for field in msgspec.structs.fields(KnownContract)]
+        fields = {name: msgspec.to_builtins(getattr(self.asked, name)) for name in names}
+        return local_contract(kit, judge.kit, fields)
+
+
+@dataclass(frozen=True)
 class Question:
     """What to judge by: cells, none for all; metric None for the kit's only one."""
 
@@ -142,7 +165,11 @@ class Question:
 
 
 def judge_here(
-    judge: LocalJudge, kit: Kit, project: Named, champion: Named | None, question: Question
+    judge: LocalJudge,
+    kit: Kit,
+    project: Named,
+    champion: Named | None,
+    question: Question | OfContract,
 ) -> LocalVerdict:
     """Judge a project against a champion, or alone.
 

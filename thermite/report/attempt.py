@@ -1,6 +1,8 @@
 """One attempt, whole: what was proposed, what was measured, and how to judge it again elsewhere."""
 
+import json
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -66,40 +68,61 @@ def lines(told: dict[str, Any]) -> list[str]:
     return found + [f"note: {note}" for note in told["notes"]]
 
 
-def repro(repos: str, assignment: Assignment, attempt: Attempt) -> list[str]:
-    """Return the commands that fetch kit and candidate from a rig and judge the pair again.
+def repro(
+    repos: str, program: Sequence[str], assignment: Assignment, attempt: Attempt
+) -> list[str]:
+    """Return a script that fetches kit and candidate from a rig and judges the pair again.
 
-    repos: the folder of the rig's repositories. There are none where no candidate was made,
-    where the campaign has no kit that could judge it, or where `thermite judge` did: it keeps
-    no commit for long, and who asked has the folders.
+    It works in a new folder below the current one, and asks what the campaign's contract asks.
+    There is none where no candidate was made, where the campaign has no kit that could judge it,
+    or where `thermite judge` did: it keeps no commit for long, and who asked has the folders.
+
+    Args:
+        repos: absolute path of the folder of the rig's repositories; links resolved, as git
+            compares it.
+        program: the argv of thermite, as it works from any folder.
     """
-    kit, contract = assignment.kit, assignment.contract
+    kit, project, number = assignment.kit, assignment.project, attempt.started.attempt
     if attempt.commit is None or kit is None or assignment.nonce is not None:
         return []
-    name = f"attempt-{attempt.started.attempt}"
-    ref = f"refs/attempts/{assignment.id}/{attempt.started.attempt}"
-    judge = ["thermite", "judge", "project", "--kit", "kit"]
-    objective = contract.objective
-    if objective is not None:
-        judge += ["--champion", attempt.started.base, "--metric", objective.primary.metric]
-        judge += ["--direction", objective.primary.direction]
-        if objective.min_effect is not None:
-            judge += ["--min-effect", str(objective.min_effect)]
-    cells = [*contract.cells, *contract.held_out_cells]
-    if cells:
-        judge += ["--cells", ",".join(cells)]
-    kit_at = [f"{repos}/kit-{kit.repo}.git", f"refs/thermite/kept/{kit.commit}"]
-    project_at = [f"{repos}/project-{assignment.project.repo}.git", f"{ref}:refs/heads/{name}"]
-    commands = [
-        ["git", "init", "-q", "kit"],
-        ["git", "-C", "kit", "fetch", "-q", *kit_at],
-        ["git", "-C", "kit", "checkout", "-q", "FETCH_HEAD"],
-        ["git", "init", "-q", "project"],
-        ["git", "-C", "project", "fetch", "-q", *project_at],
-        ["git", "-C", "project", "checkout", "-q", name],
-        judge,
+    kit_repo, project_repo = f"{repos}/kit-{kit.repo}.git", f"{repos}/project-{project.repo}.git"
+    ref = f"refs/attempts/{assignment.id}/{number}:refs/heads/attempt-{number}"
+    return [
+        "#!/bin/sh",
+        f"# Judges attempt {number} of campaign {assignment.id} again, here: kit, candidate and",
+        "# champion are the same, and so is the contract. It counts as the first attempt, whatever",
+        "# it spent there, so its evidence is held to the first one's measure.",
+        "set -eu",
+        f'folder=$(mktemp -d "$PWD/attempt-{number}-XXXXXX")',
+        'cd "$folder"',
+        "# Git asks who owns a repository, and a rig's belong to a user of its own: these two are",
+        "# wanted. It asks again in a child that hears of settings by a file only.",
+        'export GIT_CONFIG_GLOBAL="$folder/gitconfig"',
+        *(
+            shlex.join(["git", "config", "--global", "--add", "safe.directory", repo])
+            for repo in (kit_repo, project_repo)
+        ),
+        "git init -q kit",
+        shlex.join(
+            ["git", "-C", "kit", "fetch", "-q", kit_repo, f"refs/thermite/kept/{kit.commit}"]
+        ),
+        "git -C kit checkout -q FETCH_HEAD",
+        "git init -q project",
+        shlex.join(["git", "-C", "project", "fetch", "-q", project_repo, ref]),
+        f"git -C project checkout -q attempt-{number}",
+        *_question(program, assignment, attempt),
     ]
-    return [shlex.join(command) for command in commands]
+
+
+def _question(program: Sequence[str], assignment: Assignment, attempt: Attempt) -> list[str]:
+    contract = assignment.contract
+    judge = [*program, "judge", "project", "--kit", "kit"]
+    if contract.objective is None:  # its goals are the campaign's: is it valid at all?
+        cells = ["--cells", ",".join(contract.cells)] if contract.cells else []
+        return [shlex.join([*judge, *cells])]
+    told = json.dumps(msgspec.to_builtins(contract))  # one line, and in ASCII
+    judge += ["--champion", attempt.started.base, "--contract", "contract.json"]
+    return ["cat > contract.json << 'END'", told, "END", shlex.join(judge)]
 
 
 def _cells(attempt: Attempt) -> dict[str, dict[str, CellValues]]:
