@@ -68,9 +68,11 @@ def _main(outside: str, folder: str, command: list[str]) -> int:
     if str(Path("/proc/self/ns/pid").readlink()) == outside or os.getpid() != 1:
         sys.stderr.write("this is no pid namespace of its own: nothing is run\n")
         return 99
+    bystanders = []
     for number, uid in enumerate((0, OTHER_SLOT, ORDINARY)):
         write = os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CLOEXEC)
-        if os.fork() == 0:
+        bystanders.append(os.fork())
+        if bystanders[-1] == 0:
             os.set_inheritable(write, True)  # noqa: FBT003 - positional only
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
@@ -79,6 +81,9 @@ def _main(outside: str, folder: str, command: list[str]) -> int:
     child = os.posix_spawn(command[0], command, os.environ)
     while True:
         pid, status = os.wait()
+        if pid in bystanders:
+            sys.stderr.write("a bystander was killed\n")
+            return 98
         if pid == child:
             return os.waitstatus_to_exitcode(status)
 

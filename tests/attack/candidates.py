@@ -60,6 +60,21 @@ for _ in range(8):
             if pid: os._exit(0)
 time.sleep(9)
 """
+DEMOTERS = """
+import os, itertools
+parent = os.getpid()
+def demote():
+    for pid in itertools.cycle(range(2, 400)):
+        for call in (lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)),
+                     lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)):
+            try: call()
+            except OSError: pass
+for i in range(62):
+    if os.fork() == 0:
+        if i < 2: demote()
+        while 1: pass
+import time; time.sleep(60)
+"""
 SURVIVOR = """
 import os, time
 if os.fork() == 0:
@@ -102,6 +117,9 @@ print(done)
 """
 CRASH = "import os, signal, resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
 
+IN_ITS_OWN_PIDS = "import os\nassert os.getpid() == 2  # else it would be the test's\n"
+"""Nobody else is process 2: outside it is the kernel's kthreadd."""
+
 ATTACKS = (
     Attack("1-survivor", SURVIVOR),
     Attack(
@@ -125,6 +143,27 @@ ATTACKS = (
     Attack("2-bomb", BOMB, "timeout", None, None, OWN_USER, {"timeout_s": 0.4, "processes": 128}),
     Attack(
         "2-comets", COMETS, "timeout", None, None, OWN_USER, {"timeout_s": 0.4, "processes": 64}
+    ),
+    Attack(
+        "2-demoters", DEMOTERS, "timeout", None, None, OWN_USER, {"timeout_s": 0.4, "processes": 96}
+    ),
+    *(
+        Attack(
+            f"2-{name}-in-its-own-pids",
+            IN_ITS_OWN_PIDS + program,
+            "timeout",
+            None,
+            None,
+            ("namespaces",),
+            {"timeout_s": 0.4, "processes": 96},
+        )
+        for name, program in (
+            ("kill", KILL_LOOP.format("SIGKILL")),
+            ("stop", KILL_LOOP.format("SIGSTOP")),
+            ("bomb", BOMB),
+            ("comets", COMETS),
+            ("demoters", DEMOTERS),
+        )
     ),
     Attack(
         "4-descriptors",

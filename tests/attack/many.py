@@ -1,78 +1,111 @@
 """The long form: a thousand adversarial stages on one rig, and a count of what survived.
 
-    python -m tests.attack.many 1000 [LEVEL]
+    python -m tests.attack.many [COUNT] [LEVEL ...]
 
-At level users, unless another is named. It needs root and CAP_SYS_ADMIN: everything runs in a
-pid namespace of its own, which proves itself first, beside three bystanders that must live. It
-ends with 1 when anything of a stage was left, an attack came to something, or a bystander died.
+COUNT stages at each level that this machine gives, unless some are named: as root `none` and the
+levels with users of their own, which need CAP_SYS_ADMIN; as a plain user `none` and `namespaces`.
+Where a slot has a user of its own everything runs in a pid namespace of its own, which proves
+itself first, beside three bystanders that must live. It ends with 1 when anything of a stage was
+left, an attack came to something, or a bystander died.
 """
 
+import statistics
 import sys
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from tests.attack.candidates import ATTACKS, Attack
 from tests.attack.long_form import at_length, say
-from tests.levels import OWN_USER, rig_at
+from tests.levels import LEVELS, OWN_USER, rig_at
 from tests.spawner.conftest import Runner, live
 from thermite.rig.stages import Stages
 from thermite.schema.stage import LevelName, StageResult
 
-HOSTILE = tuple(
-    attack for attack in ATTACKS if attack.name.partition("-")[0] in {"1", "2", "10", "18", "B7"}
-)
-"""Those that try to live on: survivors, killers of the killer, bombs, comets, setuid, daemons."""
+_ROWS: Final = {"1", "2", "10", "18", "B7"}
+"""Those that try to live on: survivors, killers of the killer, demoters, bombs, comets, setuid,
+daemons that hold the output, and a main process that waits for them."""
+COUNT: Final = 1000
 
 
-def wrong(attack: Attack, result: StageResult) -> str | None:
-    """Return what went wrong with one stage, None when nothing did."""
+@dataclass
+class Seen:
+    """What came of some stages: what went wrong in words, each end's ms, and who was left."""
+
+    problems: list[str] = field(default_factory=list)
+    ends_ms: list[float] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    survivors: int = 0
+
+
+def hostile_at(level: LevelName) -> list[Attack]:
+    """Return the attacks of a level that try to live on."""
+    return [one for one in ATTACKS if one.name.partition("-")[0] in _ROWS and level in one.levels]
+
+
+def left_of(level: LevelName, result: StageResult) -> int:
+    """Count what is left of a stage, by its proof and, where it has a user, by our own look."""
     proof = result.isolation.proof
-    left = live(result.isolation.uid)
-    if proof is None or proof.survivors or left:
-        counted = "no proof" if proof is None else f"{proof.survivors} by its own proof"
-        return f"{attack.name}: {left} processes survived, {counted}"
-    if result.killed != attack.killed:
-        return f"{attack.name}: ended by {result.killed}, and {attack.killed} was to be"
-    return None
+    told = 1 if proof is None else proof.survivors
+    return max(told, live(result.isolation.uid) if level in OWN_USER else 0)
 
 
-def run(rig: Stages, count: int) -> tuple[list[str], list[float]]:
-    """Run so many stages; return what went wrong, and each end's milliseconds."""
-    problems: list[str] = []
-    ends: list[float] = []
+def run(rig: Stages, level: LevelName, count: int) -> Seen:
+    """Run so many stages, each attack in turn."""
+    seen = Seen()
+    attacks = hostile_at(level)
     for number in range(count):
-        attack = HOSTILE[number % len(HOSTILE)]
+        attack = attacks[number % len(attacks)]
         with rig.slot("run-0") as slot:
             result = Runner(rig, slot).python(attack.program, **attack.limits)
-        problem = wrong(attack, result)
-        if problem is not None:
-            problems.append(problem)
+        left = left_of(level, result)
+        seen.survivors += left
+        if left:
+            seen.problems.append(f"{attack.name}: {left} processes survived")
+        if result.killed != attack.killed:
+            seen.problems.append(
+                f"{attack.name}: ended by {result.killed}, and {attack.killed} was to be"
+            )
         if result.isolation.proof is not None:
-            ends.append(result.isolation.proof.kill_ms)
-    return problems, ends
+            seen.ends_ms.append(result.isolation.proof.kill_ms)
+            seen.rounds.append(result.isolation.proof.rounds)
+    return seen
 
 
-def main(argv: list[str]) -> int:
-    """Run the stages and print the count."""
-    count = int(argv[1]) if len(argv) > 1 else 50
-    level: LevelName = next((one for one in OWN_USER if one in argv[2:]), "users")
+def at(level: LevelName, count: int) -> bool:
+    """Run the stages at one level and print what came of them; true when nothing was wrong."""
 
-    def work(place: Path) -> tuple[list[str], list[float]]:
+    def work(place: Path) -> Seen:
         with rig_at(level, place) as rig:  # its bystanders must live
-            return run(rig, count)
+            return run(rig, level, count)
 
     done = at_length(level, work)
     if done is None:
-        return 1
-    (problems, ends), took_s = done
-    ends.sort()
-    say(f"{count} adversarial stages at level {level} in {took_s:.0f} s: {len(problems)} wrong")
-    say(f"end to proven zero: median {ends[len(ends) // 2]:.1f} ms, worst {ends[-1]:.1f} ms")
-    say("bystanders alive: 3 of 3")
-    for text, times in Counter(problems).most_common():
+        return True
+    seen, took_s = done
+    hundredths = statistics.quantiles(seen.ends_ms, n=100, method="inclusive")
+    say(
+        f"{level}: {count} adversarial stages ({len(hostile_at(level))} kinds) in {took_s:.0f} s:"
+        f" {seen.survivors} survivors, {len(seen.problems)} wrong; end to proven zero: median"
+        f" {hundredths[49]:.1f} ms, p99 {hundredths[98]:.1f} ms, worst {max(seen.ends_ms):.1f} ms,"
+        f" at most {max(seen.rounds)} rounds"
+    )
+    if level in OWN_USER:
+        say("  bystanders alive: 3 of 3")
+    for text, times in Counter(seen.problems).most_common():
         say(f"  {times} times {text}")
-    return 1 if problems else 0
+    sys.stdout.flush()
+    return not seen.problems
+
+
+def main(words: list[str]) -> int:
+    """Run the stages at each level that is named, or at all."""
+    named = [level for level in LEVELS if level in words] or LEVELS
+    count = next((int(word) for word in words if word.isdigit()), COUNT)
+    done = [at(level, count) for level in named]
+    return 0 if all(done) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main(sys.argv[1:]))

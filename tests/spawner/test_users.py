@@ -11,27 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.attack.candidates import DEMOTERS
 from tests.requirement import shows
 from tests.spawner.conftest import WIDE, Runner, live
 from thermite.rig.stages import Stages
 from thermite.schema.stage import Entry, Limits
 
 LOOP = "import os, signal\nwhile 1:\n try: os.kill(-1, signal.{})\n except OSError: pass"
-DEMOTERS = """
-import os, itertools
-parent = os.getpid()
-def demote():
-    for pid in itertools.cycle(range(2, 400)):
-        for call in (lambda: os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0)),
-                     lambda: os.setpriority(os.PRIO_PROCESS, pid, 19)):
-            try: call()
-            except OSError: pass
-for i in range(62):
-    if os.fork() == 0:
-        if i < 2: demote()
-        while 1: pass
-import time; time.sleep(60)
-"""
 BOMB = """
 import os
 while 1:
