@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import thermite
 from thermite.cli.rig_doctor import lines
 from thermite.errors import InfrastructureError
 from thermite.rig.doctor import Diagnosis, allow_namespaces, examine
@@ -40,6 +41,26 @@ def test_what_was_tried_is_told_and_every_gap_has_its_remedy(found: Diagnosis) -
         assert "no remedy is known" not in " ".join(one.to_do)
     read = found.levels[0].canaries["run-0: read kit"]
     assert any(f"{read}: run-0: read kit" in line for line in lines(found)) == (read != "blocked")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root's rigs have users of their own")
+def test_the_doctor_speaks_of_a_rig_that_serves_and_a_command_of_its_caller(
+    found: Diagnosis, tmp_path: Path
+) -> None:
+    with spawner(tmp_path / "rig", isolation="none") as stages:
+        assert "caller_is_root" in stages.isolation.gaps
+        assert "harness_is_root" not in stages.isolation.gaps
+    another = ["setpriv", "--reuid=1001", "--regid=1001", "--clear-groups"]
+    another += ["env", sys.executable, "-P"]  # setpriv itself still has root's capabilities
+    env = {"PYTHONPATH": str(Path(thermite.__file__).parents[1]), "PATH": os.defpath}
+    starts = not subprocess.run(
+        [*another, "-c", "import thermite.harness, supervisor"], env=env, check=False, cwd="/"
+    ).returncode
+    for one in (one for one in found.levels if one.had):
+        has_users = one.level.startswith("users")
+        are_root = {"harness_is_root", "supervisor_is_root"} & {*one.gaps}
+        assert bool(are_root) is not (has_users and starts)
+        assert "caller_is_root" not in one.gaps
 
 
 @pytest.mark.parametrize(

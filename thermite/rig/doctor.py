@@ -1,7 +1,8 @@
 """What this machine can do to keep stages apart: each level tried, and what is in the way.
 
 Nothing is reckoned from versions: for each level a spawner is started, and the canaries are
-run in every slot of it. Source: isolation, 4.2 (`thermite rig doctor`).
+run in every slot of it. What is said is true of a rig that serves: a command that judges by itself,
+as root, has the gap `caller_is_root` beside. Source: isolation, 4.2 (`thermite rig doctor`).
 """
 
 import os
@@ -28,18 +29,23 @@ _NEEDED_PROGRAMS: Final = {
 }
 _DAEMONS: Final = ("crontab", "at", "systemd-run")
 """What a stage could ask to run something later (isolation, row 33)."""
+_CHILD_IS_ROOT: Final = (
+    "needs level users, and an interpreter and Thermite that the rig's users can read:"
+    " install under /opt"
+)
 GAPS: Final[Mapping[str, str]] = {
     "abstract_sockets": "needs Landlock ABI 6 (Linux 6.12): update the kernel",
+    "caller_is_root": "a command that judges is root itself: let a rig serve, or be a plain user",
     "clock_lock": "rigs of other users may time at once: run as root",
     "files": "needs Landlock (Linux 5.13), enabled at boot, or level users",
-    "harness_is_root": "let the rig's user read the interpreter and Thermite: install under /opt",
+    "harness_is_root": _CHILD_IS_ROOT,
     "killer_priority": "give the process CAP_SYS_NICE",
     "leftovers": "a stage may leave what is not found: run as root",
     "network": "needs seccomp on x86-64 or aarch64",
     "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
-    "supervisor_is_root": "let the supervisor's user read the interpreter and Thermite",
+    "supervisor_is_root": _CHILD_IS_ROOT,
     "unmapped_memory": "no remedy in this version; the kernel ends a stage first",
-    "unix_sockets": "a stage reaches your own sockets that have a path: run as root",
+    "unix_sockets": "a stage reaches your sockets that have a path: needs namespaces or users",
 }
 """Every gap that a record can name, and what to do about it."""
 _MAKE_USERS: Final = (
@@ -128,7 +134,7 @@ def _probed(top: Path, level: LevelName) -> IsolationProbe:
     (state / "repos").mkdir(mode=0o700)
     secret = state / "repos" / "canary"
     secret.write_bytes(b"a stage that reads this reads kits\n")
-    with spawner(state, isolation=level) as stages:
+    with spawner(state, isolation=level, tries_children=True) as stages:
         return probe(stages, {"kit": secret}, state / "canary-from-a-stage", os.getpid())
 
 

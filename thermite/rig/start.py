@@ -39,7 +39,8 @@ class SpawnerConfig:
     None where that is an error; slots: name to whether it has the network; private:
     further folders that no stage may read; isolation: a level, or auto; slot_env: variables
     of a slot's stages beside those that each is given; cards: the numbers, in the order of
-    PCI addresses, of those that a block holds the clock of.
+    PCI addresses, of those that a block holds the clock of; tries_children: find out, too, as
+    whom supervisor and harness of a rig that serves could run.
     """
 
     state: Path
@@ -55,6 +56,7 @@ class SpawnerConfig:
     cards: Sequence[int] = ()
     stage_path: str | None = None
     realtime_runs: bool = False
+    tries_children: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Return the JSON object; THERMITE_ISOLATION, _UID_RANGE and _RUN_CPUS fill gaps.
@@ -77,6 +79,7 @@ class SpawnerConfig:
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "stage_path": self.stage_path,
             "realtime_runs": self.realtime_runs,
+            "tried": children({}) if self.tries_children else {},
         }
         optional = ("uid_range", "run_cpus", "run_dir", "stage_path")
         return {k: v for k, v in told.items() if v is not None or k not in optional}
@@ -104,6 +107,15 @@ def command(fd: int) -> list[str]:
     return [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(FOLDER), str(fd)]
 
 
+def children(variables: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """Return the programs of a rig that serves, with their environment."""
+    env = {**_CHILD_ENV, **variables, "PYTHONPATH": str(_PACKAGES)}
+    return {
+        "supervisor": {"argv": [sys.executable, "-P", "-m", "supervisor"], "env": env},
+        "harness": {"argv": [sys.executable, "-P", "-m", "thermite.harness"], "env": env},
+    }
+
+
 def become(config: SpawnerConfig, variables: Mapping[str, str]) -> NoReturn:
     """Replace this process with a spawner that starts and restarts supervisor and harness.
 
@@ -114,12 +126,7 @@ def become(config: SpawnerConfig, variables: Mapping[str, str]) -> NoReturn:
     Raises:
         InfrastructureError: the settings can't be used.
     """
-    env = {**_CHILD_ENV, **variables, "PYTHONPATH": str(_PACKAGES)}
-    children = {
-        "supervisor": {"argv": [sys.executable, "-P", "-m", "supervisor"], "env": env},
-        "harness": {"argv": [sys.executable, "-P", "-m", "thermite.harness"], "env": env},
-    }
-    fd = _settings_file(config.settings() | {"children": children})
+    fd = _settings_file(config.settings() | {"children": children(variables)})
     os.set_inheritable(fd, True)  # noqa: FBT003 - positional only
     argv = command(fd)
     os.execve(argv[0], argv, os.environ)  # noqa: S606 - our own program, no shell

@@ -107,8 +107,8 @@ def _confinement(settings: Settings) -> Level:
     network = "seccomp" if "seccomp" in features else "open"
     if network == "open":
         gaps.append("network")
-    if os.getuid() == 0 and settings.client_fd is not None:
-        gaps.append("harness_is_root")
+    if os.getuid() == 0 and settings.client_fd is not None and not settings.tried:
+        gaps.append("caller_is_root")
     return Level("none", features, network, gaps, version)
 
 
@@ -118,6 +118,8 @@ def _none(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     level.gaps.append("unix_sockets")
     if os.getuid() != 0:
         level.gaps.append("clock_lock")
+    elif settings.children or settings.tried:  # here everything has one user: this one
+        level.gaps += ["harness_is_root", "supervisor_is_root"]
     if level.landlock < landlock.SCOPE_ABI:
         level.gaps.append("signals")
     if not level.landlock:
@@ -140,7 +142,7 @@ def _users(settings: Settings, leases: Leases) -> tuple[Level, dict[str, Slot]]:
     level = _confinement(settings)
     level.name = "users"
     level.watch_capability = _watch_capability()
-    ours = ["thermite", "supervisor"] if settings.children else []
+    ours = ["thermite", "supervisor"] if settings.children or settings.tried else []
     leases.take(["reaper", *ours, *settings.slots])
     level.leases, level.reaper = leases, leases.held["reaper"]
     if settings.children:

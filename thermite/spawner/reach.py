@@ -39,6 +39,7 @@ def settle_places(ground: Ground) -> None:
         if blocked is not None:
             raise BadSettingsError(blocked)
     _settle_children(ground)
+    _try_children(ground)
 
 
 def _make_stage_root(path: str) -> None:
@@ -109,6 +110,18 @@ def _settle_children(ground: Ground) -> None:
             level.harness = None
         else:
             level.supervisor = None
+
+
+def _try_children(ground: Ground) -> None:
+    """Name the children of a rig that serves that its users could not start here."""
+    level, settings = ground.level, ground.settings
+    if level.leases is None:
+        return
+    for name, program in settings.tried.items():
+        word = "thermite" if name == "harness" else name
+        uid = level.leases.held[word]
+        if _child_blocked(Identity(uid, uid), word, program, settings.state) is not None:
+            level.gaps.append(f"{name}_is_root")
 
 
 def _child_blocked(identity: Identity, word: str, program: Program, state: str) -> str | None:

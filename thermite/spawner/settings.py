@@ -36,7 +36,8 @@ class Settings:
     slot_env: variables of a slot's stages that nobody else decides, as the card of its runs;
     cards: numbers of the cards that blocks are timed on;
     realtime_runs: timed runs are SCHED_FIFO, so that nothing else holds them up;
-    client_fd: the socket of a harness that is there already; children: both, or none.
+    client_fd: the socket of a harness that is there already; children: both, or none; tried:
+    the children of a rig that serves, of which a client wants to know whom they could run as.
     """
 
     state: str
@@ -54,6 +55,7 @@ class Settings:
     realtime_runs: bool = False
     client_fd: int | None = None
     children: Mapping[str, Program] = field(default_factory=dict)
+    tried: Mapping[str, Program] = field(default_factory=dict)
 
 
 def read_settings(raw: bytes) -> Settings:
@@ -74,16 +76,17 @@ def read_settings(raw: bytes) -> Settings:
     return _checked(told)
 
 
+def _programs(told: Mapping[str, Any]) -> dict[str, Program]:
+    return {name: Program(tuple(one["argv"]), dict(one["env"])) for name, one in told.items()}
+
+
 def _variables(told: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in told.items()}
 
 
 def _checked(told: dict[str, Any]) -> Settings:
     try:
-        children = {
-            name: Program(tuple(one["argv"]), dict(one["env"]))
-            for name, one in told.pop("children", {}).items()
-        }
+        children, tried = (_programs(told.pop(name, {})) for name in ("children", "tried"))
         low, high = told.pop("uid_range", DEFAULT_UID_RANGE)
         cpus = told.pop("run_cpus", None)
         cards = told.pop("cards", ())
@@ -95,6 +98,7 @@ def _checked(told: dict[str, Any]) -> Settings:
             cards=tuple(int(card) for card in cards),
             slot_env=slot_env,
             children=children,
+            tried=tried,
         )
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise BadSettingsError(f"a setting has the wrong form: {error}") from None
@@ -103,7 +107,9 @@ def _checked(told: dict[str, Any]) -> Settings:
         raise BadSettingsError(f"isolation is {settings.isolation!r}, not one of {wanted}")
     if bool(settings.children) == (settings.client_fd is not None):
         raise BadSettingsError("give either children or client_fd")
-    if settings.children and settings.children.keys() != {"supervisor", "harness"}:
+    if settings.children and settings.tried:
+        raise BadSettingsError("children that are started are tried by that: leave tried out")
+    if {*settings.children, *settings.tried} not in (set(), {"supervisor", "harness"}):
         raise BadSettingsError("children must be supervisor and harness")
     if not 0 < settings.uid_range[0] <= settings.uid_range[1]:
         raise BadSettingsError(f"the uid range {settings.uid_range} must start above 0")
