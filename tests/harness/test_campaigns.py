@@ -72,6 +72,18 @@ def test_two_lanes_share_one_judge(tmp_path: Path) -> None:
     assert {a.lane for a in life.assignment.attempts.values()} == {0, 1}
 
 
+def test_a_tree_that_comes_again_is_answered_in_words(tmp_path: Path) -> None:
+    twice = {"a": {"ms": 39}, "b": {"ms": 39}}
+    life = Life(Home(tmp_path, BASE, twice))
+    assert life.run()
+    again = life.assignment.attempts[2].verdict
+    assert again is not None
+    assert (again.verdict, again.reasons) == (
+        "duplicate",
+        ["the same tree was judged in attempt 1"],
+    )
+
+
 def test_a_kit_that_is_gone_ends_the_campaign_in_words(tmp_path: Path) -> None:
     home = Home(tmp_path, BASE, CANDIDATES)
     home.rig.kit_repo("tiny").rename(tmp_path / "elsewhere")

@@ -134,7 +134,11 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
         rig.when(lambda data: isinstance(data, e.Hold), resolve)
         assert rig.life.run()
         assert rig.results[0] == result
-        assert rig.life.assignment.attempts[1].hold == "suspect_gain"
+        attempt = rig.life.assignment.attempts[1]
+        assert attempt.hold == "suspect_gain"
+        assert attempt.verdict is not None
+        said = {"reject": "held for suspect_gain, and a person rejected it"}
+        assert attempt.verdict.reasons[0].startswith(said.get(action, "held for suspect_gain: "))
 
 
 def test_a_hold_that_nobody_resolves_in_time_runs_out_while_the_campaign_goes_on(

@@ -1,6 +1,5 @@
 """What is the same of an attempt in every kind of campaign: returns, duplicates, bare verdicts."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from thermite.campaign.state import Assignment, Attempt
@@ -32,7 +31,7 @@ def goes_back(assignment: Assignment, attempt: Attempt, verdict: Verdict) -> boo
     return verdict.verdict == "noisy_rig" and attempt.noisy_returns < NOISY_RETURNS
 
 
-def unmeasured(attempt: Attempt, kind: VerdictKind, reasons: Sequence[str]) -> Verdict:
+def unmeasured(attempt: Attempt, kind: VerdictKind, *reasons: str) -> Verdict:
     """Return a verdict that rests on no number of this try."""
     return Verdict(
         attempt=attempt.started.attempt,

@@ -115,7 +115,7 @@ def hold_ran_out(assignment: Assignment, number: int) -> list[Strict]:
     """Return the payloads that end a hold that nobody released, as one transaction."""
     attempt = assignment.attempts[number]
     said = f"held for {attempt.hold}, nobody released it"
-    verdict = attempts.unmeasured(attempt, "not_confirmed", [said])
+    verdict = attempts.unmeasured(attempt, "not_confirmed", said)
     resolved = HoldResolved(attempt=number, action="expired", by="time")
     return [resolved, verdict, AttemptEnded(attempt=number, result=verdict.verdict)]
 

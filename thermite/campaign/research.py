@@ -19,5 +19,5 @@ def after_submission(assignment: Assignment, attempt: Attempt) -> list[Strict]:
     number = attempt.started.attempt
     if review.questions(assignment):
         return [Hold(attempt=number, reason=review.REVIEW)]
-    verdict = attempts.unmeasured(attempt, "valid", [KEPT])
+    verdict = attempts.unmeasured(attempt, "valid", KEPT)
     return [verdict, AttemptEnded(attempt=number, result=verdict.verdict)]

@@ -57,7 +57,7 @@ def after_vote(assignment: Assignment, body: VoteBody, voter: str) -> list[Stric
         return [vote, result]
     votes = {**attempt.votes, body.goal: cast}
     unmet = [_unmet(name, votes[name]) for name in questions(assignment) if not decided[name]]
-    verdict = attempts.unmeasured(attempt, "goals_unmet" if unmet else "goals_met", unmet)
+    verdict = attempts.unmeasured(attempt, "goals_unmet" if unmet else "goals_met", *unmet)
     return [vote, result, verdict, AttemptEnded(attempt=body.attempt, result=verdict.verdict)]
 
 
@@ -69,7 +69,7 @@ def not_decided(assignment: Assignment, number: int) -> list[Strict]:
         for name, goal in questions(assignment).items()
         if not attempt.reviewed.get(name)
     ]
-    verdict = attempts.unmeasured(attempt, "goals_unmet", open_)
+    verdict = attempts.unmeasured(attempt, "goals_unmet", *open_)
     return [verdict, AttemptEnded(attempt=number, result=verdict.verdict)]
 
 

@@ -193,7 +193,7 @@ class Lane:
             self._cut(attempt, "the campaign was stopped while this was judged")
 
     def _cut(self, attempt: Attempt, said: str) -> None:
-        verdict = attempts.unmeasured(attempt, "cancelled", [said])
+        verdict = attempts.unmeasured(attempt, "cancelled", said)
         self._append(verdict, e.AttemptEnded(attempt=verdict.attempt, result="cancelled"))
 
     def _known_answer(self, attempt: Attempt) -> Verdict | None:

@@ -234,7 +234,7 @@ def end_open_jobs(bench: Bench) -> None:
 def _cancelled(job: Assignment, attempt: Attempt) -> list[Strict]:
     if attempt.status == "held":
         return hill_climb.hold_ran_out(job, attempt.started.attempt)
-    verdict = attempts.unmeasured(attempt, "cancelled", ["the job was interrupted"])
+    verdict = attempts.unmeasured(attempt, "cancelled", "the job was interrupted")
     return [verdict, e.AttemptEnded(attempt=verdict.attempt, result=verdict.verdict)]
 
 
