@@ -109,7 +109,7 @@ class Campaign:
             champion=self.champion,
             contract_sha256="c" * 64,
             kit_commit=self.champion,
-            rule="signflip-1",
+            rule=P.judging.rule,
             params=msgspec.to_builtins(P),
             isolation="users",
             agents_during_timing="frozen",

@@ -35,6 +35,7 @@ from thermite.judge.simulate.figures import (
 from thermite.judge.simulate.noise import MODELS, Noise
 from thermite.judge.simulate.peers import Greedy, peers
 from thermite.judge.simulate.recorded import UnreadableNoiseError, read_recording, resampled
+from thermite.judge.simulate.trial import OURS
 
 SENSITIVE: Final = 0.005
 """The lowest min_effect that the figures are asked at; nulls are the hardest there."""
@@ -193,7 +194,7 @@ class Bench:
             f"\n  {'rule':<18} {'false campaigns':>16} {'false in mixed':>15} {'blocks':>7}"
             f" {'claimed':>12} {'true':>8} {'of greedy':>10}   (mixed: 5 % of +1..+5 %, 5 % worse)"
         )
-        self._rule("signflip-1", nulls, climbed, greedy)
+        self._rule(OURS[-1], nulls, climbed, greedy)
         p = parameters(SENSITIVE)
         others: dict[str, Callable[[bytes], Climber]] = {
             "screen alone": lambda seed: ScreenOnly(p, seed)

@@ -15,6 +15,7 @@ import pytest
 from tests.harness.test_goal_campaigns import BASE as GOAL_BASE
 from tests.harness.test_goal_campaigns import CANDIDATES as GOAL_CANDIDATES
 from tests.harness.test_goal_campaigns import GOALS, MANIFEST
+from tests.judge.job.simulated_desk import KIT
 from tests.simulated_campaign import Home, Life
 from thermite.audit.changes import TYPES, changed, read_changes
 from thermite.audit.promotion import export, verify
@@ -83,6 +84,24 @@ def test_all_of_a_goal_campaign_follows_from_its_runs(goals: Path) -> None:
     found = rejudge(goals)
     assert found.differences == []
     assert found.goals > 10
+
+
+@pytest.mark.parametrize("cell", [pytest.param("c4", id="R9")])
+def test_a_hold_for_one_of_seven_cells_follows_from_its_runs(tmp_path: Path, cell: str) -> None:
+    cells = {f"c{n}": {"n": n, "work": 1000} for n in range(1, 8)}
+    times = dict.fromkeys(map(str, range(1, 8)), 40) | {"4": 3}
+    judging = {"hold_timeout_s": 1}
+    asked = {"cells": list(cells), "held_out_cells": [], "judging": judging}
+    kit = msgspec.structs.replace(KIT, cells=cells)
+    life = Life(Home(tmp_path, {"ms": 40}, {"a": {"ms": times}}, asked, kit))
+    assert life.run()
+    verdict = life.assignment.attempts[1].verdict
+    assert verdict is not None
+    assert verdict.reasons[0] == "held for suspect_gain, nobody released it"
+    assert verdict.reasons[1].startswith(f"cell {cell} by itself gained more than 10 times")
+    assert rejudge(life.home.rig.ledger).differences == []
+    before = rejudge(life.home.rig.ledger, {"judging.rule": "signflip-1"}).otherwise
+    assert [(one.recorded, one.otherwise) for one in before] == [("not_confirmed", "promoted")]
 
 
 @pytest.mark.parametrize("die_at", [9, 17, 24])
@@ -319,13 +338,13 @@ def test_a_campaign_of_exact_values_follows_from_its_checks(exact: Path) -> None
     decided = [d for d in told if isinstance(d, e.Decision) and d.action != "continue"]
     assert [(d.attempt, d.stage, d.n, d.result, d.rule) for d in decided] == [
         (1, "screen", 3, None, "exact-1"),
-        (1, "screen", 6, None, "signflip-1"),
-        (1, "confirm", 10, "promoted", "signflip-1"),
+        (1, "screen", 6, None, "signflip-2"),
+        (1, "confirm", 10, "promoted", "signflip-2"),
         (2, "screen", 3, None, "exact-1"),
         (2, "confirm", 1, "overfit", "exact-1"),
         (3, "screen", 3, None, "exact-1"),
         (3, "confirm", 1, "promoted", "exact-1"),
-        (None, "re_anchor", 20, None, "signflip-1"),
+        (None, "re_anchor", 20, None, "signflip-2"),
     ]
     assert [d.dropped for d in told if isinstance(d, e.Block) and d.dropped] == ["not_exact"]
 
@@ -335,7 +354,7 @@ def test_a_campaign_of_exact_values_follows_from_its_checks(exact: Path) -> None
     [
         pytest.param(e.Check, {"block": 1}, {"fields": {"acc": "0.9"}}, "block", id="a value"),
         pytest.param(
-            e.Decision, {"rule": "exact-1"}, {"rule": "signflip-1"}, "decision", id="the rule"
+            e.Decision, {"rule": "exact-1"}, {"rule": "signflip-2"}, "decision", id="the rule"
         ),
         pytest.param(e.Decision, {"rule": "exact-1"}, {"lcb": None}, "decision", id="a bound"),
         pytest.param(e.Block, {"dropped": "not_exact"}, {"dropped": None}, "block", id="not exact"),

@@ -28,7 +28,7 @@ def test_a_recording_gets_the_whole_table(tmp_path: Path) -> None:
     assert "(200 recorded runs: a test), seed 7" in done.stdout
     assert "campaigns of 20 nulls with a promotion, min_effect 0.5 %" in done.stdout
     rules = {line.split()[0] for line in done.stdout.splitlines() if " of 2 " in line}
-    assert {"signflip-1", "best-single", "repeat-until-sem", "wilcoxon"} <= rules
+    assert {"signflip-2", "best-single", "repeat-until-sem", "wilcoxon"} <= rules
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_object_and_another_does_not(
 
 def test_more_cells_are_measured_in_a_block(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--noise", "loaded", "--campaigns", "1", "--attempts", "3", "--effect", "10"]
-    one, three = (simulated(capsys, *small, "--cells", cells)["signflip-1"] for cells in ("1", "3"))
+    one, three = (simulated(capsys, *small, "--cells", cells)["signflip-2"] for cells in ("1", "3"))
     assert one["mean_blocks"] != three["mean_blocks"]
 
 
@@ -64,7 +64,7 @@ def test_a_file_of_noise_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[
     noise = tmp_path / "noise.json"
     noise.write_text(json.dumps({"schema_version": 1, "what": "still", "t_ns": [10**7] * 40}))
     argv = ["--noise", str(noise), "--campaigns", "1", "--attempts", "10"]
-    found = simulated(capsys, *argv)["signflip-1"]
+    found = simulated(capsys, *argv)["signflip-2"]
     # Without noise D is 0 in a null, and the gain itself in an edit that has it.
     assert (found["mean_blocks"], found["power"]) == (5.0, 1.0)
     assert found["claim_bias_pp"] == pytest.approx(0.0, abs=1e-4)

@@ -35,11 +35,13 @@ OFFERS: Final[list[dict[str, Any]]] = [
     {"ms": 25},
     {"ms": 60},
     {"ms": 2},
+    {"ms": {"128": 25, "192": 2}},
     {"ms": 25, "exit": 3},
     {"ms": 25, "check": {"line": {"pass": False, "reasons": ["no"]}}},
     {"build": {"exit": 1}},
 ]
-"""Null, faster, slower, beyond belief (held), a crash, a wrong result, a build that fails."""
+"""Null, faster, slower, beyond belief as a whole and in one cell (held), a crash, a wrong result,
+a build that fails."""
 ORDERS: Final[dict[str, dict[str, Any]]] = {
     "steer_campaign": {"text": "try tiling", "lane": None},
     "extend_budget": {"budget": {"attempts": 60}},

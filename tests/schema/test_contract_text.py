@@ -95,7 +95,7 @@ def test_a_contract_that_was_written_out_with_all_defaults_reads_the_same(
         pytest.param(HILL_CLIMB, ("judging/min_blocks", 31), "judging.min_blocks: judging.min_blocks is 31, and judging.max_blocks is 30", id="blocks crossed"),
         pytest.param(HILL_CLIMB, ("judging/confirm_max_blocks", 9), "judging.confirm_max_blocks", id="confirm too short"),
         pytest.param(HILL_CLIMB, ("judging/infra_retries", 2), "judging.infra_retries: needs 0 or 1, and is 2", id="retries"),
-        pytest.param(HILL_CLIMB, ("judging/rule", "median"), 'judging.rule: needs signflip-1, and is "median"', id="rule"),
+        pytest.param(HILL_CLIMB, ("judging/rule", "median"), 'judging.rule: needs signflip-1 or signflip-2, and is "median"', id="rule"),
         pytest.param(HILL_CLIMB, ("judging/suspect_gain", 1), "judging.suspect_gain: needs a number above 1, and is 1", id="suspect gain"),
         pytest.param(GOAL, ("goals", []), "goals: missing: a goal contract has at least one goal", id="no goal"),
         pytest.param(GOAL, ("goals", TWO_GOALS), "goals[1].id: a stands twice", id="goal id twice"),

@@ -281,6 +281,7 @@ def _champion_promoted(state: State, event: e.Event, data: e.ChampionPromoted) -
 def _hold(state: State, event: e.Event, data: e.Hold) -> None:
     attempt = _attempt(state, event)
     attempt.status, attempt.hold, attempt.held_at = "held", data.reason, event.at
+    attempt.hold_reasons = data.reasons
 
 
 def _hold_resolved(state: State, event: e.Event, data: e.HoldResolved) -> None:

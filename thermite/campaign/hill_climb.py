@@ -15,10 +15,12 @@ from thermite.schema.event import (
     AssignmentEnded,
     AttemptEnded,
     ChampionPromoted,
+    Hold,
     HoldResolved,
     JudgeStarted,
     Verdict,
 )
+from thermite.schema.job import Held
 from thermite.schema.strict import Strict
 
 RE_ANCHOR_EVERY: Final = 10
@@ -111,11 +113,18 @@ def open_holds(assignment: Assignment) -> list[int]:
     return [number for number, attempt in held if attempt.hold != REVIEW]
 
 
+def hold(held: Held) -> Hold:
+    """Return the event of a promotion that waits for a person, with what the judge found."""
+    beside = f"held for {held.reason}: "
+    said = [one.removeprefix(beside) for one in held.promotion.reasons]
+    return Hold(attempt=held.attempt, reason=held.reason, reasons=said)
+
+
 def hold_ran_out(assignment: Assignment, number: int) -> list[Strict]:
     """Return the payloads that end a hold that nobody released, as one transaction."""
     attempt = assignment.attempts[number]
     said = f"held for {attempt.hold}, nobody released it"
-    verdict = attempts.unmeasured(attempt, "not_confirmed", said)
+    verdict = attempts.unmeasured(attempt, "not_confirmed", said, *attempt.hold_reasons)
     resolved = HoldResolved(attempt=number, action="expired", by="time")
     return [resolved, verdict, AttemptEnded(attempt=number, result=verdict.verdict)]
 

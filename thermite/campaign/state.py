@@ -48,8 +48,8 @@ class Attempt:
 
     tries: how often the judge took it from the queue; facts: what the ledger holds of the
     present try; outputs: digest of the candidate's build outputs; checked: what came of each
-    goal in each pass of this try; votes and reviewed: of review goals; held_at: RFC 3339, of
-    the hold; result: set at the end.
+    goal in each pass of this try; votes and reviewed: of review goals; hold_reasons and
+    held_at, RFC 3339: of the hold; result: set at the end.
     """
 
     started: AttemptStarted
@@ -66,6 +66,7 @@ class Attempt:
     reviewed: dict[str, bool] = field(default_factory=dict)
     verdict: Verdict | None = None
     hold: str | None = None
+    hold_reasons: list[str] = field(default_factory=list)
     held_at: str | None = None
     released: bool = False
     rejected: bool = False

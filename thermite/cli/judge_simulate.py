@@ -64,7 +64,7 @@ _HERE: Final[dict[str, Noise]] = {}
     multiple=True,
     metavar="NAME",
     type=click.Choice(rules()),
-    help=f"Rules to try, more than once for several; {OURS} and all of the peers'.",
+    help=f"Rules to try, more than once for several; {OURS[-1]} and all of the peers'.",
 )
 @click.option(
     "--noise",
@@ -143,7 +143,10 @@ def command(  # noqa: PLR0913 - one parameter for each option
 
 def wanted_rules(chosen: Sequence[str]) -> list[str]:
     """Return the rules to try: ours brings the peers' with it, theirs come alone."""
-    return rules() if not chosen or OURS in chosen else [n for n in rules() if n in chosen]
+    named = set(chosen) or {OURS[-1]}
+    if named & set(OURS):
+        named |= set(rules()) - set(OURS)
+    return [name for name in rules() if name in named]
 
 
 def noise_named(name: str) -> tuple[str | Recording, str]:

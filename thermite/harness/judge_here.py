@@ -190,7 +190,10 @@ def judge_here(
 def told(found: LocalVerdict, *, alone: bool) -> dict[str, Any]:
     """Return what a parser is told of a verdict; fractions, and medians in the kit's units."""
     verdict = found.verdict
-    held = [] if found.hold is None else [f"held for {found.hold}, nobody is here to release it"]
+    held = []
+    if found.hold is not None:
+        waits = f"held for {found.hold}, nobody is here to release it"
+        held = [waits, *found.attempt.hold_reasons]
     return {
         "verdict": HELD if held else verdict.verdict,
         "reasons": held or list(verdict.reasons),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from thermite.agent.brief import brief
-from thermite.campaign import attempts, by_kind, limits, research
+from thermite.campaign import attempts, by_kind, hill_climb, limits, research
 from thermite.campaign.state import Assignment, Attempt
 from thermite.errors import InfrastructureError
 from thermite.harness import clock
@@ -181,7 +181,7 @@ class Lane:
         seconds = (clock.mono_ns() - begun) / 1e9
         spent = e.BudgetSpent(attempt=number, agent=None, amounts={"judge_s": seconds})
         if isinstance(answer, Held):
-            self._append(spent, e.Hold(attempt=number, reason=answer.reason))
+            self._append(spent, hill_climb.hold(answer))
             return
         with self.book.lock:
             follow = by_kind.after_verdict(self.assignment, attempt, answer)
@@ -199,9 +199,8 @@ class Lane:
     def _known_answer(self, attempt: Attempt) -> Verdict | None:
         """Return the verdict that takes no judge: a rejected hold, or a tree judged before."""
         if attempt.rejected:
-            return attempts.unmeasured(
-                attempt, "suspect", f"held for {attempt.hold}, and a person rejected it"
-            )
+            said = f"held for {attempt.hold}, and a person rejected it"
+            return attempts.unmeasured(attempt, "suspect", said, *attempt.hold_reasons)
         same = attempts.duplicate_of(self.assignment, attempt.tree or "")
         if same is None or attempt.tries > 1 or attempt.status != "submitted":
             return None

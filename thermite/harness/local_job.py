@@ -178,7 +178,7 @@ class LocalJudge:
                 counted = [f for f in attempt.facts if isinstance(f, e.Block) and f.dropped is None]
                 blocks = len(counted)  # the state forgets a try's facts with its verdict
                 payloads = (
-                    [e.Hold(attempt=1, reason=answer.reason)]
+                    [hill_climb.hold(answer)]
                     if isinstance(answer, Held)
                     else hill_climb.after_verdict(turn.assignment, attempt, answer)
                 )

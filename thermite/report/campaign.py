@@ -71,11 +71,19 @@ def row(number: int, attempt: Attempt) -> Row:
         name=attempt.started.proposal or f"attempt {number}",
         verdict=kind,
         words=IN_WORDS.get(kind, kind),
-        reasons=list(verdict.reasons) if verdict is not None else [],
+        reasons=_reasons(attempt),
         gain=verdict.gain if verdict is not None else None,
         interval=verdict.interval if verdict is not None else None,
         marks=list(verdict.marks) if verdict is not None else [],
     )
+
+
+def _reasons(attempt: Attempt) -> list[str]:
+    """Return why the attempt ended as it did, or what a person is asked to look at."""
+    found = attempt.hold_reasons
+    if attempt.status == "held":
+        return [] if attempt.hold == review.REVIEW else [f"held for {attempt.hold}", *found]
+    return [] if attempt.verdict is None else list(attempt.verdict.reasons)
 
 
 def percent(fraction: float | None) -> str:

@@ -90,7 +90,8 @@ def _goal_checked(state: State, event: e.Event, data: e.GoalChecked) -> str:
 
 def _hold(state: State, event: e.Event, data: e.Hold) -> str:
     waits = "waits for votes" if data.reason == REVIEW else f"held for {data.reason}"
-    return f"{_name(state, event, data.attempt)}: {waits}"
+    why = f": {short(data.reasons)}" if data.reasons else ""
+    return f"{_name(state, event, data.attempt)}: {waits}{why}"
 
 
 def _hold_resolved(state: State, event: e.Event, data: e.HoldResolved) -> str:

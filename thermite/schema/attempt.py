@@ -6,6 +6,8 @@ the reference page "Contract", Events.
 
 from typing import Literal
 
+import msgspec
+
 from thermite.schema.strict import Strict
 
 
@@ -54,10 +56,11 @@ class AttemptEnded(Strict):
 
 
 class Hold(Strict):
-    """A promotion waits for a person."""
+    """A promotion waits for a person; reasons: what the judge found, in words."""
 
     attempt: int
     reason: str
+    reasons: list[str] = msgspec.field(default_factory=list)
 
 
 class HoldResolved(Strict):

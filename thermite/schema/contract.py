@@ -184,6 +184,10 @@ class Stop(Strict):
     stale_attempts: AtLeastOne | None = None
 
 
+RuleName: TypeAlias = Literal["signflip-1", "signflip-2"]
+"""Versions of the rule: 2 holds `suspect_gain` against each cell, 1 against the whole only."""
+
+
 class Judging(Strict):
     """The constants of the rule (judging, 3.3), with their defaults."""
 
@@ -210,7 +214,7 @@ class Judging(Strict):
     startup_share_max: Share = 0.2
     infra_retries: Literal[0, 1] = 1
     max_judge_s: Above0 | None = None
-    rule: Literal["signflip-1"] = "signflip-1"
+    rule: RuleName = "signflip-2"
 
 
 class Contract(Strict):

@@ -43,7 +43,7 @@ def test_a_better_value_is_promoted_in_four_blocks(tmp_path: Path) -> None:
     assert list(verdict.interval or []) == [pytest.approx(0.04), pytest.approx(0.04)]
     assert verdict.reasons == ["better: 4 % by values of the check that never varied"]
     assert decided(made) == [("screen", 3, "pass", "exact-1"), ("confirm", 1, "pass", "exact-1")]
-    assert made.of(JudgeStarted)[0].rule == "signflip-1"
+    assert made.of(JudgeStarted)[0].rule == "signflip-2"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_values_that_vary_in_screen_are_judged_by_the_coin(tmp_path: Path) -> No
     made = accuracy_desk(tmp_path, accurate(0.52))
     made.rig.say_at[SCREEN_RUNS[0]] = {"check": {"line": {"pass": True, "acc": 0.505}}}
     assert verdict_of(made).verdict == "promoted"
-    assert {rule for _, _, _, rule in decided(made)} == {"signflip-1"}
+    assert {rule for _, _, _, rule in decided(made)} == {"signflip-2"}
 
 
 def test_a_value_that_varies_in_confirm_leads_back_to_screen(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_value_that_varies_in_confirm_leads_back_to_screen(tmp_path: Path) -> 
     (first, *later) = decided(made)
     assert first == ("screen", 3, "pass", "exact-1")
     # Screen goes on from its three blocks: six are the fewest that show anything.
-    assert later == [("screen", 6, "pass", "signflip-1"), ("confirm", 10, "pass", "signflip-1")]
+    assert later == [("screen", 6, "pass", "signflip-2"), ("confirm", 10, "pass", "signflip-2")]
     confirm = [b.block for b in made.of(Block) if b.stage == "confirm"]
     assert confirm == list(range(11))
 

@@ -9,7 +9,7 @@ from tests.judge.job.simulated_desk import KIT, contract, desk, verdict_of
 from tests.requirement import shows
 from tests.simulated_rig import SimulatedRig, program
 from thermite.judge.job import judge
-from thermite.schema.event import Block, Build, Check, JudgeStarted, Run
+from thermite.schema.event import Block, Build, Check, JudgeStarted, Run, Verdict
 from thermite.schema.job import Held
 from thermite.schema.kit import CheckMetric, RateMetric, TimeMetric
 
@@ -205,6 +205,35 @@ def test_a_gain_beyond_belief_waits_for_a_person(tmp_path: Path) -> None:
     released = judge(made.job(history=made.history, released=True), made.desk())
     assert released == held.promotion
     assert made.rig.runs == runs
+
+
+@pytest.mark.parametrize(
+    ("ms", "hold"),
+    [
+        pytest.param(3, "suspect_gain", id="R9-one of seven cells"),
+        pytest.param(5, None, id="R9-below the bound"),
+    ],
+)
+def test_one_of_seven_cells_does_not_buy_the_whole(
+    tmp_path: Path, ms: float, hold: str | None
+) -> None:
+    cells = {f"c{n}": {"n": n, "work": 1000} for n in range(1, 8)}
+    times = dict.fromkeys(map(str, range(1, 8)), 40.0) | {"4": ms}
+    kit = msgspec.structs.replace(KIT, cells=cells)
+    wanted = contract(cells=list(cells), held_out_cells=[])
+    made = desk(tmp_path, program(name="new", ms=times), kit=kit, contract=wanted)
+    answer = judge(made.job(), made.desk())
+    if hold is None:
+        assert isinstance(answer, Verdict)
+        assert answer.verdict == "promoted"
+        return
+    assert isinstance(answer, Held)
+    assert answer.reason == hold
+    (why,) = answer.promotion.reasons
+    assert why.startswith(
+        "held for suspect_gain: cell c4 by itself gained more than 10 times"
+        " (judging.suspect_gain): 13."
+    )
 
 
 @shows("K-044", "K-051")

@@ -1,4 +1,4 @@
-"""The rule `signflip-1`: each row of the table of the page on judging, 3.2."""
+"""The rule `signflip-2`: each row of the table of the page on judging, 3.2."""
 
 import math
 import random
@@ -14,7 +14,7 @@ from thermite.judge.verdict.rule import (
     decide_screen,
     stage_d,
 )
-from thermite.schema.contract import Judging, Primary
+from thermite.schema.contract import Judging, Primary, RuleName
 from thermite.schema.rule import GuardRule, MeasuredBlock, MetricRule, RuleParameters
 from thermite.schema.verdict import JudgeStage
 
@@ -198,6 +198,32 @@ def test_cells_weigh_as_the_contract_says() -> None:
 def test_a_gain_that_is_too_good_waits_for_a_person() -> None:
     assert confirm(parameters(), a=9.5, b=9.5) == (10, "hold", "suspect_gain")
     assert confirm(parameters(), a=8.5, b=8.5) == (10, "pass", "promoted")
+
+
+SEVEN = list("abcdefg")
+
+
+@pytest.mark.parametrize(
+    ("fast", "rule", "decided"),
+    [
+        pytest.param(12.0, "signflip-2", ("hold", "suspect_gain"), id="R9-one of seven cells"),
+        pytest.param(8.0, "signflip-2", ("pass", "promoted"), id="R9-below the bound"),
+        pytest.param(12.0, "signflip-1", ("pass", "promoted"), id="R9-the first version"),
+    ],
+)
+def test_one_cell_beyond_belief_waits_for_a_person(
+    fast: float, rule: RuleName, decided: tuple[str, str]
+) -> None:
+    p = parameters(cells=SEVEN, weights=dict.fromkeys(SEVEN, 1 / 7), judging=Judging(rule=rule))
+    gains = dict.fromkeys(SEVEN, 0.0) | {"d": fast - 1.0}
+    assert confirm(p, **gains) == (10, *decided)
+    whole = fast ** (1 / 7)
+    assert 1.3 < whole < 1.5  # the whole looks honest
+
+
+def test_one_held_out_cell_beyond_belief_waits_for_a_person() -> None:
+    p = parameters(held_out=["h", "i", "j"])
+    assert confirm(p, a=0.1, b=0.1, h=0.0, i=11.0, j=0.0) == (10, "hold", "suspect_gain")
 
 
 def test_a_gain_of_one_order_only_waits_for_a_person() -> None:

@@ -28,7 +28,7 @@ def reason_of(ruling: Ruling, p: RuleParameters, seen: list[MeasuredBlock]) -> s
         lcb=ruling.lcb,
         ucb=ruling.ucb,
         guards=ruling.guards,
-        rule="signflip-1",
+        rule="signflip-2",
         action=ruling.action,
         result=ruling.result,
     )
@@ -48,6 +48,40 @@ def made(stage: JudgeStage, n: int, **effects: float) -> list[MeasuredBlock]:
         )
         for at in range(n)
     ]
+
+
+@pytest.mark.parametrize(
+    ("fast", "said"),
+    [
+        pytest.param(
+            "d",
+            "held for suspect_gain: cell d by itself gained more than 10 times"
+            " (judging.suspect_gain): 12 times as good, measured in 10 blocks"
+            " (22.75 % over all cells)",
+            id="R9-the cell",
+        ),
+        pytest.param(
+            "h",
+            "held for suspect_gain: a held-out cell by itself gained more than 10 times"
+            " (judging.suspect_gain), measured in 10 blocks (251.57 % over all cells)",
+            id="R9-no name of a held-out cell",
+        ),
+    ],
+)
+def test_a_cell_beyond_belief_is_named(fast: str, said: str) -> None:
+    cells = list("abcdefg")
+    held_out = ["h"] if fast == "h" else ["h", "i"]
+    p = parameters(cells=cells, weights=dict.fromkeys(cells, 1 / 7), held_out=held_out)
+    gains = dict.fromkeys([*cells, *held_out], 0.03) | {fast: 11.0}
+    seen = made("confirm", 10, **gains)
+    assert reason_of(decide_confirm([], seen, p, 1), p, seen) == said
+
+
+def test_a_whole_beyond_belief_names_no_cell() -> None:
+    p = parameters()
+    seen = made("confirm", 10, a=11.0, b=11.0)
+    said = "held for suspect_gain: 1100 % measured in 10 blocks"
+    assert reason_of(decide_confirm([], seen, p, 1), p, seen) == said
 
 
 def test_a_cell_that_pays_is_named_with_its_own_loss() -> None:

@@ -23,11 +23,13 @@ from thermite.judge.simulate.figures import (
 )
 from thermite.judge.simulate.noise import Noise
 from thermite.judge.simulate.peers import peers
+from thermite.schema.contract import Judging, RuleName
 from thermite.schema.strict import Strict
 
 Series: TypeAlias = Literal["null", "gain", "mixed"]
 SERIES: Final[tuple[Series, ...]] = get_args(Series)
-OURS: Final = "signflip-1"
+OURS: Final[tuple[RuleName, ...]] = get_args(RuleName)
+"""Our rule in its versions, the newest last: they differ in holds only (`verdict.rule`)."""
 SCREEN_ALONE: Final = "screen-alone"
 """The rule without its confirm stage, for comparison; nobody is offered it as a rule."""
 ONE_IN: Final = 10
@@ -64,8 +66,8 @@ class Trial(Strict):
 
 
 def rules() -> list[str]:
-    """Return the names of the rules: ours first, then the peers'."""
-    return [OURS, *peers()]
+    """Return the names of the rules: ours, the newest first, then the peers'."""
+    return [*reversed(OURS), *peers()]
 
 
 def one_campaign(rule: str, series: Series, number: int, asked: Question, noise: Noise) -> Climbed:
@@ -89,8 +91,9 @@ def trial(asked: Question, made: dict[Series, Sequence[Climbed]]) -> Trial:
 
 
 def _climber(rule: str, asked: Question) -> Callable[[bytes], Climber]:
-    p = parameters(asked.min_effect, cells=asked.cells)
-    if rule == OURS:
+    ours = next((name for name in OURS if name == rule), OURS[-1])
+    p = parameters(asked.min_effect, cells=asked.cells, judging=Judging(rule=ours))
+    if rule == ours:
         return lambda order: SignFlip(p, order)
     if rule == SCREEN_ALONE:
         return lambda order: ScreenOnly(p, order)

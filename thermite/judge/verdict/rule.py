@@ -1,10 +1,11 @@
-"""The rules `signflip-1` and `exact-1`: what is decided after each counted block.
+"""The rules `signflip-2` and `exact-1`: what is decided after each counted block.
 
 Screen asks whether a candidate deserves fresh blocks, confirm whether it is promoted on
 them, the held-out cells included. At each block futility is looked at first, then what
 counts against the candidate, then passing, then the cap. Only confirm's blocks make the
-claim. Values of the check that never vary decide by themselves (`exact`).
-Source: the design page on judging, 3.2 and 3.4.
+claim. Values of the check that never vary decide by themselves (`exact`). `signflip-1` differs
+in holds only: it lets one cell be as much faster as it likes while the whole is not.
+Source: the design page on judging, 3.2 and 3.4; known faults, R9.
 """
 
 import math
@@ -263,7 +264,7 @@ def _signflip_confirm(
         return series.ruling("stop", "guard_failed", all_guards)
     shown = series.ln_e >= confirm_evidence(judging, k) and series.t >= series.mu
     if enough and shown and _all_kept(all_guards, p):
-        hold = _hold(series.t, both, p)
+        hold = _hold(series.t, blocks, both, p)
         return series.ruling("hold" if hold else "pass", hold or "promoted", all_guards)
     if series.n >= judging.confirm_max_blocks or _is_spent(spent_s, p):
         return series.ruling("stop", "not_confirmed", all_guards)
@@ -298,7 +299,7 @@ def _exact_confirm(
         return series.exactly("stop", "overfit", shown)
     if _is_lost_by_value(guards, p):
         return series.exactly("stop", "guard_failed", shown)
-    hold = _hold(series.t, [*screen, block], p)
+    hold = _hold(series.t, [block], [*screen, block], p)
     return series.exactly("hold" if hold else "pass", hold or "promoted", shown)
 
 
@@ -343,15 +344,37 @@ def _is_spent(spent_s: float, p: RuleParameters) -> bool:
     return p.judging.max_judge_s is not None and spent_s >= p.judging.max_judge_s
 
 
-def _hold(claim: float, blocks: Sequence[MeasuredBlock], p: RuleParameters) -> str | None:
+def _hold(
+    claim: float,
+    confirm: Sequence[MeasuredBlock],
+    both: Sequence[MeasuredBlock],
+    p: RuleParameters,
+) -> str | None:
     """Return why a promotion must wait for a person: `carry_over`, `suspect_gain` or None."""
-    found = order_effect(order_pairs(blocks, p))
+    found = order_effect(order_pairs(both, p))
     if found is not None:
         apart, chance = found
         most = max(math.log1p(p.min_effect), 2.0 * abs(p.order_effect))
         if abs(apart) > most and chance < SIGNIFICANT:
             return "carry_over"
-    return "suspect_gain" if claim > math.log(p.judging.suspect_gain) else None
+    is_suspect = claim > math.log(p.judging.suspect_gain) or suspect_cells(confirm, p)
+    return "suspect_gain" if is_suspect else None
+
+
+def suspect_cells(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> dict[str, float]:
+    """Return the cells that are better by more than `suspect_gain`, each with its log-ratio.
+
+    One of many cells at ten times the speed buys the whole, while the whole looks honest.
+    None under `signflip-1`. Source: known faults, R9.
+    """
+    if p.judging.rule == "signflip-1":
+        return {}
+    most = math.log(p.judging.suspect_gain)
+    own = {
+        cell: evidence.trimmed_mean([cell_d(block, cell, p) for block in blocks])
+        for cell in stage_cells("confirm", p)
+    }
+    return {cell: d for cell, d in own.items() if d > most}
 
 
 def order_pairs(blocks: Sequence[MeasuredBlock], p: RuleParameters) -> list[Pair]:

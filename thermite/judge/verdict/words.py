@@ -10,7 +10,7 @@ from typing import Final
 
 from thermite.judge.verdict import exact
 from thermite.judge.verdict.evidence import trimmed_mean
-from thermite.judge.verdict.rule import HELD_OUT, guard_d, stage_d
+from thermite.judge.verdict.rule import HELD_OUT, guard_d, stage_d, suspect_cells
 from thermite.schema.contract import Contract
 from thermite.schema.contract_rules import confirm_evidence
 from thermite.schema.event import Decision, GoalChecked, Interval
@@ -85,10 +85,12 @@ def _failed_conditions(
     blocks: Sequence[MeasuredBlock],
     k: int,
 ) -> list[str]:
-    """Return the guards, and the held-out cells, that a stage ended for; none for its gain."""
+    """Return the guards and cells that a stage ended for; none for its gain."""
     held_out = percent(p.judging.held_out_allowed_loss)
     if result == "overfit":
         return [f"the held-out cells lost more than {held_out}"]
+    if result == "suspect_gain":
+        return _suspects(decision, p, blocks)
     if result == "guard_failed":
         lost = [guard for guard in p.guards if _is_lost(guard, decision, p)]
         return [f"{g.name} lost more than {percent(g.allowed_loss)}{_own(g, blocks)}" for g in lost]
@@ -105,6 +107,23 @@ def _failed_conditions(
     if decision.guards.get(HELD_OUT, math.inf) < shown:
         open_.append(f"the mean of the held-out cells {said} {held_out}")
     return [f"{_found(result, p)}: {open_[0]}", *open_[1:]] if open_ else []
+
+
+def _suspects(decision: Decision, p: RuleParameters, blocks: Sequence[MeasuredBlock]) -> list[str]:
+    """Return the cells that alone are beyond belief; none when the whole is."""
+    whole_is = math.log(p.judging.suspect_gain) < decision.T
+    if whole_is or not blocks:
+        return []
+    beyond = f"than {p.judging.suspect_gain:g} times (judging.suspect_gain)"
+    found = suspect_cells(blocks, p)
+    named = [
+        f"cell {cell} by itself gained more {beyond}: {math.exp(d):.3g} times as good"
+        for cell, d in found.items()
+        if cell in p.cells
+    ]
+    if found.keys() & set(p.held_out_cells):
+        named.append(f"a held-out cell by itself gained more {beyond}")
+    return [f"{_found('suspect_gain', p)}: {named[0]}", *named[1:]] if named else []
 
 
 def _is_lost(guard: GuardRule, decision: Decision, p: RuleParameters) -> bool:
