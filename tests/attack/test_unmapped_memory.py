@@ -38,6 +38,36 @@ def test_11_what_no_process_maps_is_not_counted_and_the_record_says_so(
         assert result.exit_code == 0, result.stderr
 
 
+FILLED = """
+import os, socket
+def pair():
+    a, b = socket.socketpair()
+    a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    return a.detach(), b.detach()
+held, kept = 0, []
+while held < 30 << 20:
+    fds = pair() if KIND == "socket" else os.pipe()[::-1]
+    os.set_blocking(fds[0], False)
+    try:
+        while True: held += os.write(fds[0], bytes(1 << 16))
+    except BlockingIOError: kept.append(fds)
+import time; time.sleep(0.3)
+print(held >= 30 << 20)
+"""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("kind", ["socket", "pipe"])
+def test_11_what_waits_in_sockets_and_pipes_is_in_that_gap_and_gone_with_the_stage(
+    rigs: Rigs, kind: str, level: LevelName
+) -> None:
+    rig = rigs.at(level)
+    with rig.slot("run-0") as slot:
+        result = Runner(rig, slot).python(f"KIND = {kind!r}\n{FILLED}", **LIMITS)
+    assert "unmapped_memory" in result.isolation.gaps
+    assert (result.killed, result.stdout) == (None, b"True\n"), result.stderr
+
+
 @pytest.mark.parametrize("level", LEVELS)
 def test_11_a_memfd_counts_as_soon_as_it_is_mapped(rigs: Rigs, level: LevelName) -> None:
     rig = rigs.at(level)

@@ -172,8 +172,14 @@ def test_nothing_of_a_stage_is_left_for_the_next_one(users_run: Runner) -> None:
             "i = libc.shmget(0, 200 << 20, 0o1666)\np = libc.shmat(i, None, 0)\n"
             "ctypes.memset(p, 1, 200 << 20)\nlibc.shmdt(ctypes.c_void_p(p))"
         ),
+        "libc = ctypes.CDLL(None)\nfor _ in range(75): libc.semget(0, 32000, 0o600)",
+        (
+            "libc = ctypes.CDLL(None)\ntext = ctypes.create_string_buffer(b'x' * 8, 8192)\n"
+            "for _ in range(9000):\n i = libc.msgget(0, 0o600)\n"
+            " for _ in range(2): libc.msgsnd(i, text, 8184, 0o4000)"
+        ),
     ],
-    ids=["a file in /dev/shm", "a segment"],
+    ids=["a file in /dev/shm", "a segment", "semaphores", "queues"],
 )
 def test_memory_that_no_process_maps_counts_too(users_run: Runner, hold: str) -> None:
     result = users_run.python(f"import ctypes, time\n{hold}\ntime.sleep(60)", rss_mib=100)

@@ -1,7 +1,8 @@
 """What a stage holds in memory: Kit manifest, Limits; isolation, finding 9 and row 11.
 
 The summed resident memory of its processes, and what they keep beside it in objects that no
-process has to map: files in /dev/shm and SysV segments. At level none neither can be made.
+process has to map: files in /dev/shm, SysV segments, semaphores and queues. Where a stage has no
+user of its own none of them can be made.
 """
 
 import contextlib
@@ -49,7 +50,8 @@ class Memory:
         shared = 0 if self._uid is None else shared_bytes(self._uid)
         if shared:  # what of it is mapped stands in the resident memory already
             shared = max(0, shared - sum(scan.resident_shared(pid) for pid in members))
-        return resident + shared
+        queued = 0 if self._uid is None else scan.queue_bytes(self._uid)
+        return resident + shared + queued
 
     def has_strayed(self, cpus: frozenset[int]) -> bool:
         """Return whether a process that the last sample met has given itself other CPUs."""

@@ -5,12 +5,17 @@ A process that ends while it is read is not there; every other error is an error
 
 import errno
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 _STATUS_BYTES: Final = 4096
 _MOST_LEVELS: Final = 1 << 15
 """How far up a folder that has no path any more is followed; some 100 ms."""
+_CACHE_LINE: Final = 64
+"""A semaphore has one of its own (ipc/sem.c), and a message at least one beside its text."""
+_SLAB: Final = 512
+"""About what a set or a queue takes up beside what is in it."""
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
@@ -227,13 +232,28 @@ def resident_shared(pid: int) -> int:
 
 def segment_bytes(uid: int) -> int:
     """Return how much of the SysV segments that a uid made or owns is resident, bytes."""
+    return sum(int(row["rss"]) for row in _sysv("shm", uid))
+
+
+def queue_bytes(uid: int) -> int:
+    """Return what the kernel holds for a uid's SysV semaphores and message queues, bytes."""
+    sets = sum(_SLAB + int(row["nsems"]) * _CACHE_LINE for row in _sysv("sem", uid))
+    return sets + sum(
+        _SLAB + int(row["cbytes"]) + int(row["qnum"]) * _CACHE_LINE for row in _sysv("msg", uid)
+    )
+
+
+def _sysv(kind: str, uid: int) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table of SysV objects that a uid made or owns, by column."""
     try:
-        with open("/proc/sysvipc/shm", encoding="ascii") as table:
-            head, *rows = (line.split() for line in table)
-    except (OSError, ValueError):
-        return 0
-    size, owner, maker = head.index("rss"), head.index("uid"), head.index("cuid")
-    return sum(int(row[size]) for row in rows if str(uid) in {row[owner], row[maker]})
+        with open(f"/proc/sysvipc/{kind}", encoding="ascii") as table:
+            head = table.readline().split()
+            for line in table:
+                row = dict(zip(head, line.split(), strict=False))
+                if str(uid) in {row.get("uid"), row.get("cuid")}:
+                    yield row
+    except OSError:
+        return
 
 
 def threads_of(uid: int) -> int:
