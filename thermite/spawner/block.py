@@ -6,6 +6,7 @@ counts frozen time.
 
 import os
 import signal
+import stat
 import time
 from typing import Final
 
@@ -133,15 +134,46 @@ def _moving(ground: Ground, slot: Slot) -> list[int]:
 
 
 def lock_folder(ground: Ground) -> str:
-    """Return where clock locks lie, made if need be: the machine's, or this user's own."""
+    """Return where clock locks lie, made if need be: the machine's, or this user's own.
+
+    Raises:
+        RefusedError: a plain user can have none of the folders that it could be.
+    """
     if os.getuid() == 0:
         path = ground.settings.run_dir
         os.makedirs(path, 0o755, exist_ok=True)
         return path
-    home = os.environ.get("XDG_RUNTIME_DIR")
-    path = f"{home}/thermite" if home else f"/tmp/thermite-{os.getuid()}"  # noqa: S108
-    os.makedirs(path, 0o700, exist_ok=True)
-    found = os.lstat(path)
-    if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise RefusedError(f"{path} must be a folder of yours with mode 0700")
-    return path
+    tried = _own_folders()
+    for path in tried:
+        if _is_private(path):
+            return path
+    raise RefusedError(
+        f"none of {', '.join(tried)} can be a folder of yours alone with mode 0700,"
+        " and clock locks need one: set XDG_RUNTIME_DIR to a folder of yours"
+    )
+
+
+def _own_folders() -> list[str]:
+    """Return where a plain user's locks may lie, the best first, the same for all its rigs.
+
+    In /tmp somebody else may have taken the name, to be in the way: then at home.
+    """
+    runtime, uid = os.environ.get("XDG_RUNTIME_DIR", ""), os.getuid()
+    home = os.environ.get("HOME", "")
+    return [
+        *([f"{runtime}/thermite"] if os.path.isabs(runtime) else []),
+        f"/tmp/thermite-{uid}",  # noqa: S108 - taken only where it is this user's alone
+        *([f"{home}/.cache/thermite/locks"] if os.path.isabs(home) else []),
+    ]
+
+
+def _is_private(path: str) -> bool:
+    """Return whether a folder is there, made if need be, that nobody else can enter."""
+    try:
+        os.makedirs(path, 0o700, exist_ok=True)
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    )
