@@ -9,6 +9,7 @@ import click
 
 from thermite.cli.arguments import PATH
 from thermite.cli.exits import CommandEnds, Exit
+from thermite.harness.kept_state import OWN, RIG
 
 STATE_VARIABLE: Final = "THERMITE_STATE"
 
@@ -35,6 +36,28 @@ def ledger_of(state: Path | None, ledger: Path | None) -> Path:
             Exit.USAGE, f"which rig? give --state DIR or --ledger FILE, or set {STATE_VARIABLE}"
         )
     return Path(named) / "ledger.db"
+
+
+def awaited_ledger(state: Path | None, ledger: Path | None) -> Path:
+    """Return the ledger that a command is about, which a rig may open only later.
+
+    Raises:
+        CommandEnds: no rig will: the folder is somebody else's, or nothing at all.
+    """
+    found = ledger_of(state, ledger)
+    folder = found.parent
+    if not found.is_file() and not _may_be_a_rigs(folder):
+        what = "is no rig's folder" if folder.is_dir() else "is no folder"
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}, and {folder} {what}")
+    return found
+
+
+def _may_be_a_rigs(folder: Path) -> bool:
+    if not folder.is_dir():
+        return folder.parent.is_dir() and not os.path.lexists(folder)
+    if any(os.path.lexists(folder / name) for name in {*RIG, *OWN}):
+        return True
+    return os.access(folder, os.R_OK) and not any(folder.iterdir())
 
 
 def existing_ledger(state: Path | None, ledger: Path | None) -> Path:

@@ -11,7 +11,7 @@ from thermite.cli.arguments import SECONDS
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
-from thermite.cli.places import ledger_of, ledger_options
+from thermite.cli.places import awaited_ledger, ledger_options
 from thermite.ledger.place import is_written
 from thermite.report import campaign as report
 from thermite.report import live
@@ -33,7 +33,10 @@ def command(
     timeout_s: float | None,
 ) -> None:
     """Show what happens on a rig, line by line; with --json, one event a line."""
-    follower = Follower(ledger_of(state, ledger))
+    follower = Follower(awaited_ledger(state, ledger))
+    if not follower.ledger.is_file():
+        missing = f"there is no ledger at {follower.ledger} yet"
+        output.progress(f"{missing}: waiting for thermite rig serve to open it")
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     watch(output, follower, until=until, deadline=deadline)
 
