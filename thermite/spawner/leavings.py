@@ -105,7 +105,7 @@ def _sweep(
 
 
 def _shared(uid: int, queue: deque[tuple[str, int]]) -> Iterator[tuple[str, list[str]]]:
-    """Return folders of others in which this process may write, with the names it owns there.
+    """Return folders of others in which anybody may write, with the names of `uid` there.
 
     queue: folders and how many levels to go down from each; the upper ones come first, and
     what could not be looked into is left in it. Its own folders are names, not gone into.
@@ -122,9 +122,10 @@ def _shared(uid: int, queue: deque[tuple[str, int]]) -> Iterator[tuple[str, list
                 entries = [(one.name, one.stat(follow_symlinks=False)) for one in listing]
         except OSError:
             continue
-        owned = [name for name, one in entries if one.st_uid == uid]
-        if owned or os.access(path, os.W_OK):
-            yield path, owned
+        # By its mode, and not by what this process may do there: a rig that has ended keeps its
+        # ledger in a folder of its harness's group, and this number may once have been that one's.
+        if found.st_mode & stat.S_IWOTH and os.access(path, os.W_OK):
+            yield path, [name for name, one in entries if one.st_uid == uid]
         if levels:
             queue.extend(
                 (f"{path.rstrip('/')}/{name}", levels - 1)

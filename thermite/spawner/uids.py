@@ -18,6 +18,8 @@ from . import scan
 from .settings import BadSettingsError
 
 _MOST_CONTENT: Final = 8192
+_KEEPERS: Final = ("thermite", "supervisor")
+"""Whose files stay in a rig's folder when it has ended: ledger, keys, access."""
 _MADE: Final = ("thermite rig", "/nonexistent", "/usr/sbin/nologin")
 """Comment, home and shell of the accounts that `rig init` makes."""
 
@@ -56,6 +58,8 @@ class Leases:
                     return
                 path = f"{self.folder}/{uid}"
                 if uid in self._fds or os.path.exists(path) != known or uid in used:
+                    continue
+                if known and _owns_a_rigs_files(path):
                     continue
                 if not _is_account(uid):
                     self._lock(uid, next(slot for slot in wanted if slot not in self.held))
@@ -138,6 +142,15 @@ def _content(path: str) -> list[str]:
         return os.read(fd, _MOST_CONTENT).decode("utf-8", "surrogateescape").splitlines()
     finally:
         os.close(fd)
+
+
+def _owns_a_rigs_files(path: str) -> bool:
+    """Return whether a lease names a folder that is still there and a slot that owns files in it.
+
+    Whoever had that number could read the rig's key, and write its ledger.
+    """
+    state, slot, *_ = [*_content(path), "", ""]
+    return slot in _KEEPERS and os.path.isdir(state)
 
 
 def _make_private(folder: str) -> None:
