@@ -65,9 +65,10 @@ def _body(told: History) -> Iterator[str]:
         yield champion_curve(told)
         yield (
             "<p>The line is the champion's gain over the start, the promoted gains multiplied up;"
-            " each mark is an attempt against the champion of its time, with its interval (a disc:"
-            " promoted, a square: not, a cross: never measured); the ring at the end is the"
-            " champion measured again against the start.</p>"
+            " each mark is an attempt against the champion of its time (a disc: promoted, a square:"
+            " not), with its interval where enough blocks were counted for one; a cross below the"
+            " scale was never measured; the ring at the end is the champion measured again against"
+            " the start.</p>"
         )
     if told.changes:
         yield "<h2>What each promotion changed</h2>"
