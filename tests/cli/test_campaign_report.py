@@ -26,6 +26,19 @@ def test_a_report_is_written_in_the_form_that_the_name_asks_for(
     assert (told["name"], told["verdicts"]) == ("walk", {"promoted": 1, "not_better": 1})
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "r.HTLM", "r.tar.gz"])
+def test_an_ending_that_asks_for_no_form_is_refused_before_anything_is_written(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / name
+    assert run([*REPORT, "-o", str(target)]) == 2
+    said = capsys.readouterr().err
+    assert f"as {target.suffix.lower()}: end FILE's name with .html, .htm, .md, .markdown" in said
+    assert not target.exists()
+    assert run([*REPORT, "-o", str(target), "--form", "text"]) == 0
+    assert target.read_text(encoding="utf-8").startswith("walk\n")
+
+
 def test_a_report_replaces_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.html").write_text("mine")
     (tmp_path / "link.html").symlink_to(tmp_path / "gone")

@@ -13,6 +13,7 @@ from thermite.cli.follow import Follower
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.places import existing_ledger, ledger_options
+from thermite.errors import UsageError
 from thermite.report.campaign_report.history import Gathered, History, history
 from thermite.report.campaign_report.page import page
 from thermite.report.campaign_report.text import columns, markdown, plain
@@ -24,8 +25,15 @@ FORMS: Final[dict[str, Callable[[History], str]]] = {
     "html": page,
 }
 """Each form of a report, and what writes it."""
-SUFFIXES: Final = {".html": "html", ".htm": "html", ".md": "markdown"}
-"""The form that a file's name asks for; every other name gets text."""
+SUFFIXES: Final = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    "": "text",
+}
+"""The form that a file's name asks for by its ending; one without an ending gets text."""
 
 
 @click.command(
@@ -50,9 +58,9 @@ def report(
     ASSIGNMENT is its id, or the first digits of it; else the newest. The report names held-out
     cells: it is for people, not for agents.
     """
+    chosen = form or _form_of(target)
     told = history_in(existing_ledger(state, ledger), assignment or "")
     output.document(msgspec.to_builtins(told))
-    chosen = form or SUFFIXES.get(target.suffix.lower() if target else "", "text")
     text = visible(FORMS[chosen](told))
     if target is None:
         output.result(text.rstrip("\n"))
@@ -96,6 +104,16 @@ def compare(
     for line in columns(found.table):
         output.result(line)
     output.result(found.said)
+
+
+def _form_of(target: Path | None) -> str:
+    suffix = target.suffix.lower() if target else ""
+    if suffix not in SUFFIXES:
+        there = ", ".join(one for one in SUFFIXES if one)
+        raise UsageError(
+            f"no report is written as {suffix[:20]}: end FILE's name with {there}, or say --form"
+        )
+    return SUFFIXES[suffix]
 
 
 def history_in(ledger: Path, wanted: str) -> History:

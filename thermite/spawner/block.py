@@ -174,6 +174,4 @@ def _is_private(path: str) -> bool:
         found = os.lstat(path)
     except OSError:
         return False
-    return (
-        stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
-    )
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
