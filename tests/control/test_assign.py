@@ -269,9 +269,14 @@ def test_what_to_expect_is_said_in_time_where_the_rig_has_timed_the_kit(
 def test_a_rig_out_of_reach_is_no_reason_not_to_look(
     home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path
 ) -> None:
+    rig.write_card(sees=None, grade=None)
+    checked(home, project / "contract.json", kit=kit)
+    rig.write_card()  # a selftest since, which nobody can hear of
     (rig.outbox / "rig.json").unlink()
     prepared = checked(home, project / "contract.json", kit=kit)
     assert "can't be read" in prepared.warnings[0]
+    heard = f"as of {known_rig(home, 'bench').read_at}: this rig has no selftest yet"
+    assert prepared.expect[0].startswith(heard)
     (rig.inbox / "new").rmdir()
     with pytest.raises(UnreachableError, match="is no inbox"):
         sent(home, project / "contract.json", key, kit=kit)

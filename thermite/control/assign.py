@@ -82,6 +82,7 @@ def prepare(
     """
     home.make()
     rig, warnings = _rig(home, rig_name)
+    is_heard = not warnings
     with ExitStack() as until:
         scratch = Path(until.enter_context(tempfile.TemporaryDirectory(prefix="thermite-assign-")))
         files = [model_package(path) for path in models]
@@ -109,7 +110,7 @@ def prepare(
             servers=servers,
             settings=settings,
             cost=cost,
-            expect=expectations(rig, whole.contract, cost),
+            expect=expectations(rig, whole.contract, cost, is_heard=is_heard),
             warnings=warnings,
         )
 

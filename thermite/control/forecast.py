@@ -66,9 +66,15 @@ def forecast(contract: Contract, kit: Kit, rig: KnownRig | None = None) -> Forec
     )
 
 
-def expectations(rig: KnownRig, contract: Contract, cost: Forecast | None) -> list[str]:
-    """Return what to expect, one sentence a line, for whoever signs."""
-    parts = [_sight(rig)]
+def expectations(
+    rig: KnownRig, contract: Contract, cost: Forecast | None, *, is_heard: bool = True
+) -> list[str]:
+    """Return what to expect, one sentence a line, for whoever signs.
+
+    Args:
+        is_heard: whether the rig was heard now; else it may have changed since it was.
+    """
+    parts = [_sight(rig) if is_heard else f"as of {rig.read_at}: {_sight(rig)}"]
     if cost is not None:
         null, promotion = (_cost(n, cost.run_s) for n in (cost.null_runs, cost.promotion_runs))
         whole = _cost(cost.campaign_runs, cost.run_s)
