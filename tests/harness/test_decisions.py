@@ -15,18 +15,16 @@ from tests.orders import at, trusted
 from tests.requirement import shows
 from thermite.campaign.state import State
 from thermite.command.note import open_note
-from thermite.command.receipt import open_rig_card, receipt_id
+from thermite.command.receipt import receipt_id
 from thermite.command.signing_key import SigningKey
 from thermite.command.strict_base64 import decode
 from thermite.errors import UsageError
 from thermite.harness.inbox import Shelf, import_path_problem
-from thermite.harness.outbox import witnessed
 from thermite.harness.refusals import MOST_A_MINUTE
 from thermite.harness.trust import first_trust
 from thermite.ledger.chain import leaf
 from thermite.ledger.merkle import root_of_inclusion
 from thermite.ledger.replay import recorded
-from thermite.schema.command import Trust
 from thermite.schema.ids import Sha256
 from thermite.schema.offer import Decided
 
@@ -309,29 +307,6 @@ def test_commands_about_nothing_are_refused(
     live: Live, knock: Knock, kind: str, body: dict[str, object], code: str
 ) -> None:
     assert knock.refused(live.orders.command(kind, body)).code == code
-
-
-def test_the_card_and_the_newest_checkpoint_lie_in_the_outbox(live: Live, knock: Knock) -> None:
-    knock.accepted(live.orders.command())
-    card = open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
-    assert (card.rig, card.target) == (live.orders.rig, "cpu")
-    assert card.trust == Trust(version=1, keys=live.book.state.trust)
-    assert (live.folder.outbox / "checkpoint").read_text() == live.book.ledger.newest_note()
-    assert witnessed(live.folder.outbox, live.orders.rig_key.public) == 4
-    assert witnessed(live.folder.outbox, SigningKey.generate().public) == 0
-
-
-def test_the_card_names_a_new_trust_as_soon_as_it_counts(live: Live, knock: Knock) -> None:
-    other = SigningKey.generate()
-    keys = msgspec.to_builtins([trusted(live.orders.key), trusted(other, roles=["command"])])
-    knock.accepted(live.orders.command("update_trust", {"version": 2, "keys": keys}))
-    since = at(0)
-    body = {"key": other.public.id, "since": since}
-    knock.accepted(live.orders.command("revoke_key", body))
-    card = open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
-    assert card.trust is not None
-    assert card.trust.version == 2
-    assert [key.revoked_since for key in card.trust.keys] == [None, since]
 
 
 @shows("K12")

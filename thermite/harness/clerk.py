@@ -31,7 +31,7 @@ from thermite.harness.outbox import Outbox
 from thermite.harness.refusals import Floodgate, remedy
 from thermite.harness.trust import write_cache
 from thermite.schema.command import COMMAND_TYPE
-from thermite.schema.event import CommandRefused
+from thermite.schema.event import CommandRefused, RigSelftest
 from thermite.schema.ids import Sha256
 from thermite.schema.offer import Decided, Wait, name_text, short
 from thermite.schema.rig_settings import RigSettings
@@ -67,6 +67,7 @@ class Clerk:
         self._gate = Floodgate()
         self._later: list[Callable[[], object]] | None = None
         self._halves: list[Half] = []
+        self._carded: RigSelftest | None = None
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -218,6 +219,16 @@ class Clerk:
         """Write the supervisor's cache of the trust, and the card, which names it, too."""
         with self.book.lock:
             write_cache(self._state, self.book.state, group=self._group)
+        self._publish_card()
+
+    def publish_selftest(self) -> None:
+        """Write the card anew where it lacks the newest selftest: forecasts are made from it."""
+        if self.book.state.selftest is not self._carded:
+            self._publish_card()
+
+    def _publish_card(self) -> None:
+        with self.book.lock:
+            self._carded = self.book.state.selftest
             note, at = self.book.ledger.newest_note(), clock.stamp()
             card = rig_card(self.book.state, self._settings, checkpoint=note, at=at)
         self.outbox.write_card(card)

@@ -132,10 +132,12 @@ class Door:
                     case = result.assigning.case
                     self._guarded(case, partial(self._deciding.imported, result))
                 self._clerk.tell_suppressed()
+                self._clerk.publish_selftest()
                 self._outbox.keep_up()
                 self._flush()
                 self._sweep()
             self._clerk.tell_suppressed(ending=True)
+            self._clerk.publish_selftest()
         except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
             self._fatal(error)
 
