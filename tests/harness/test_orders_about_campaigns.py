@@ -1,6 +1,7 @@
 """Signed orders about a campaign that runs: what each changes, and what is refused in words."""
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,64 @@ def test_a_hold_that_nobody_resolves_in_time_runs_out_while_the_campaign_goes_on
     assert verdict.verdict == "not_confirmed"
     assert first == "held for suspect_gain, nobody released it"
     assert found.endswith("measured in 10 blocks")
+
+
+HUGE_AND_NULL = {"a": {"ms": 20}, "b": {"ms": 401}}
+"""One that is twenty times as fast as 400 ms, and one that is worth nothing."""
+
+
+@pytest.mark.parametrize(
+    ("action", "rest", "reason"),
+    [
+        pytest.param("release", {}, "nothing left to propose", id="released"),
+        pytest.param("reject", {}, "nothing left to propose", id="rejected"),
+        pytest.param("release", {"stop": {"stale_attempts": 1}}, "stop: stale_attempts", id="stop"),
+        pytest.param("release", {"budget": {"attempts": 2}}, "budget: attempts", id="budget"),
+    ],
+)
+def test_a_campaign_waits_for_the_person_who_resolves_its_hold(
+    tmp_path: Path, action: str, rest: dict[str, Any], reason: str
+) -> None:
+    rig = Rig(Home(tmp_path, {"ms": 400}, HUGE_AND_NULL, rest))
+    seen: list[str] = []
+
+    def resolve() -> None:
+        seen.append(progress(rig.life.assignment))
+        rig.order("resolve_hold", attempt=1, action=action)
+
+    rig.when(ended(2), threading.Timer(0.3, resolve).start)
+    assert rig.life.run()
+    assert rig.results == [{"release": "promoted", "reject": "suspect"}[action], "not_better"]
+    assert rig.life.assignment.end_reason == reason
+    waits = "waiting for a person, for 7 days from the hold on"
+    assert seen == [f"{waits}; held for thermite campaign resolve: attempt 1"]
+
+
+def test_a_campaign_waits_no_longer_than_its_holds_may(tmp_path: Path) -> None:
+    rig = Rig(Home(tmp_path, {"ms": 400}, HUGE_AND_NULL, {"judging": {"hold_timeout_s": 1}}))
+    assert rig.life.run()
+    assert rig.results == ["not_confirmed", "not_better"]
+
+
+@pytest.mark.parametrize("now", [True, False])
+def test_a_stop_waits_for_nobody(tmp_path: Path, now: bool) -> None:
+    rig = Rig(Home(tmp_path, {"ms": 400}, HUGE_AND_NULL))
+    rig.when(ended(2), threading.Timer(0.1, lambda: rig.order("stop_campaign", now=now)).start)
+    assert rig.life.run()
+    assert rig.results == ["not_confirmed", "not_better"]
+    assert rig.life.assignment.end_reason == "stopped"
+
+
+def test_a_new_budget_goes_on_while_a_hold_waits(tmp_path: Path) -> None:
+    asked = {"budget": {"attempts": 1}, "judging": {"hold_timeout_s": 3}}
+    rig = Rig(Home(tmp_path, {"ms": 400}, HUGE_AND_NULL, asked))
+
+    def extend() -> None:
+        rig.order("extend_budget", budget={"attempts": 9})
+
+    rig.when(lambda data: isinstance(data, e.Hold), threading.Timer(0.1, extend).start)
+    assert rig.life.run()
+    assert rig.results == ["not_confirmed", "not_better"]
 
 
 def test_a_second_try_is_not_judged_when_the_first_spent_the_budget(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ class CampaignMachine(RuleBasedStateMachine):
     def begin(self, offers: list[dict[str, Any]], retries: int) -> None:
         """A campaign with some proposals, each told from the others by a comment."""
         told = {f"{n}-offer": {**offer, "comment": n} for n, offer in enumerate(offers)}
-        contract = {"judging": {"infra_retries": retries}, "budget": {"attempts": 50}}
+        judging = {"infra_retries": retries, "hold_timeout_s": 1}
+        contract = {"judging": judging, "budget": {"attempts": 50}}
         self.home = Home(Path(self.kept.name), {"ms": 40}, told, contract)
 
     @rule(

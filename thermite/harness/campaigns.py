@@ -1,8 +1,9 @@
 """The campaigns that run on this rig: one thread each, and one for each of its lanes.
 
-A campaign opens its lanes, tests the rig shortly, lets the lanes work, measures its champion
-once more against the start, and ends. A fault of ours, or a ledger that takes no more, ends
-the whole process: the spawner starts it again and the ledger says where to go on.
+A campaign opens its lanes, tests the rig shortly, lets the lanes work, waits for people where
+they are asked, measures its champion once more against the start, and ends. A fault of ours, or
+a ledger that takes no more, ends the whole process: the spawner starts it again and the ledger
+says where to go on.
 """
 
 import threading
@@ -70,7 +71,7 @@ class Campaigns:
         except (LedgerError, RuntimeError, OSError) as error:
             self.fatal(error)
             return
-        if not self.stopping.is_set():
+        if self.bench.book.state.assignments[assignment].status == "ended":
             self.ended(assignment)
 
 
@@ -84,8 +85,9 @@ class Campaign:
         stopping: threading.Event,
         fatal: Callable[[BaseException], None],
     ) -> None:
-        self.bench, self.id, self.stopping, self.fatal = bench, assignment, stopping, fatal
+        self.bench, self.id, self.stopping, self._fatal = bench, assignment, stopping, fatal
         self._failure: str | None = None
+        self._is_broken = False
 
     @property
     def assignment(self) -> Assignment:
@@ -93,12 +95,12 @@ class Campaign:
         return self.bench.book.state.assignments[self.id]
 
     def run(self) -> None:
-        """Run to the end, or to the harness's stop."""
+        """Run to the end, or to the harness's stop or a fault of ours: then it stays open."""
         try:
             reason = self._work()
         except (ContractError, KitError, InfrastructureError) as error:
             reason = told(f"infrastructure: {error}")
-        if not self.stopping.is_set():
+        if not self._stays_open:
             self._end(reason)
 
     def _work(self) -> str:
@@ -109,21 +111,28 @@ class Campaign:
             turn.short_selftest()
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(lanes, over))
-        threads = [threading.Thread(target=self._guarded, args=(lane,)) for lane in lanes]
-        for thread in (watch, *threads):
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self._wait_for_votes()
+        watch.start()
+        self._let_work(lanes)
+        while self._wait_for_people(lanes):
+            self._let_work(lanes)
         with self.bench.book.changed:
             over.set()
             self.bench.book.changed.notify_all()
         watch.join()
-        if not self.stopping.is_set():
-            self._close_holds()
+        if not self._stays_open:
+            self._close_holds(lanes)
             self._measure_again(turn)
         ended = by_kind.end_reason(self.assignment) or "nothing left to propose"
         return self._failure or ended
+
+    @property
+    def _stays_open(self) -> bool:
+        return self.stopping.is_set() or self._is_broken
+
+    def fatal(self, error: BaseException) -> None:
+        """Tell a fault that ends the process; the next one goes on where the ledger ends."""
+        self._is_broken = True
+        self._fatal(error)
 
     def _must_stop(self) -> bool:
         return self.stopping.is_set() or self.assignment.stop_wanted == "now"
@@ -153,6 +162,13 @@ class Campaign:
             return Command(turn.project, self.assignment, number, self.bench.stages)
 
         return backend_for(self.assignment, turn.project, command)
+
+    def _let_work(self, lanes: Sequence[Lane]) -> None:
+        threads = [threading.Thread(target=self._guarded, args=(lane,)) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _guarded(self, lane: Lane) -> None:
         """Run a lane; a failure of the rig ends the campaign, a fault of ours the process."""
@@ -195,27 +211,43 @@ class Campaign:
     def _append(self, payload: Strict, lane: int | None = None) -> None:
         self.bench.book.append(Draft(payload, assignment=self.id, lane=lane))
 
-    def _wait_for_votes(self) -> None:
-        """Wait until every candidate that people are asked about is decided, or one meets all."""
-        book = self.bench.book
+    def _wait_for_people(self, lanes: Sequence[Lane]) -> bool:
+        """Wait for votes and for holds, as long as nobody ends the campaign.
+
+        A hold waits for its whole time, whatever else would have ended the campaign: a person
+        needs hours where a lane with nothing left to propose needs none.
+
+        Returns:
+            Whether lanes go on: a hold was resolved, or there is a new budget.
+        """
+        book, ended = self.bench.book, by_kind.end_reason(self.assignment)
+
+        def goes_on() -> bool:
+            may_start = ended is not None and by_kind.end_reason(self.assignment) is None
+            return may_start or any(self.assignment.open_attempt(lane.number) for lane in lanes)
+
         with book.changed:
-            while self._waits_for_votes():
+            while not self._is_over() and self._waits_for_people() and not goes_on():
                 book.changed.wait(PAUSE_S)
+        return not self._is_over() and goes_on()
 
-    def _waits_for_votes(self) -> bool:
+    def _is_over(self) -> bool:
+        return bool(self._failure or self._stays_open or self.assignment.stop_wanted)
+
+    def _waits_for_people(self) -> bool:
         assignment = self.assignment
-        over = self._failure or self.stopping.is_set() or assignment.stop_wanted
-        return (
-            not over
-            and by_kind.end_reason(assignment) != ALL_MET
-            and bool(review.waiting(assignment))
-        )
+        votes = review.waiting(assignment) and by_kind.end_reason(assignment) != ALL_MET
+        return bool(votes or hill_climb.open_holds(assignment))
 
-    def _close_holds(self) -> None:
-        for number in review.waiting(self.assignment):
-            self._append_all(review.not_decided(self.assignment, number))
-        for number in hill_climb.open_holds(self.assignment):
-            self._append_all(hill_climb.hold_ran_out(self.assignment, number))
+    def _close_holds(self, lanes: Sequence[Lane]) -> None:
+        """End what still waits for people; what they decided at the last moment counts."""
+        with self.bench.book.lock:
+            for number in review.waiting(self.assignment):
+                self._append_all(review.not_decided(self.assignment, number))
+            for number in hill_climb.open_holds(self.assignment):
+                self._append_all(hill_climb.hold_ran_out(self.assignment, number))
+        for lane in lanes:
+            lane.finish()
 
     def _measure_again(self, turn: Turn) -> None:
         number = hill_climb.re_anchor_due(self.assignment, ending=True)

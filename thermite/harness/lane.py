@@ -51,6 +51,13 @@ class Lane:
         while not self.stopping.is_set() and self._step():
             pass
 
+    def finish(self) -> None:
+        """Take an attempt that is still open to its end, and start none."""
+        attempt = self.assignment.open_attempt(self.number)
+        while attempt is not None and not self.stopping.is_set():
+            self._judge(attempt.started.attempt)
+            attempt = self.assignment.open_attempt(self.number)
+
     def _step(self) -> bool:
         """Do one thing and return whether there may be more."""
         attempt = self.assignment.open_attempt(self.number)

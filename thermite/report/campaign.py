@@ -171,6 +171,9 @@ def _now(assignment: Assignment) -> str:
     asked = review.waiting(assignment)
     if not running and asked and assignment.status != "ended":
         return f"waiting for votes: attempt {', '.join(map(str, asked))}"
+    if not running and hill_climb.open_holds(assignment) and assignment.status == "running":
+        most_s = assignment.contract.judging.hold_timeout_s
+        return f"waiting for a person, for {_span_of_time(most_s)} from the hold on"
     if not running:
         anchor = hill_climb.re_anchor_due(assignment, ending=True)
         if anchor is not None and assignment.re_anchors:
@@ -179,6 +182,13 @@ def _now(assignment: Assignment) -> str:
     attempt = running[-1]
     name = attempt.started.proposal or str(attempt.started.attempt)
     return f"attempt {attempt.started.attempt} ({name}): {attempt.status}"
+
+
+def _span_of_time(seconds: float) -> str:
+    for unit, size in (("days", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds:g} s"
 
 
 def status(
