@@ -70,12 +70,16 @@ def test_two_campaigns_stand_beside_each_other(capsys: pytest.CaptureFixture[str
     assert run(["campaign", "compare", LEDGER, "55"]) == 2
 
 
-@pytest.mark.parametrize("attempt", ["1", "01-fast", "a6165b019d1b"])
+@pytest.mark.parametrize("attempt", ["1", "01-fast", "01", "a6165b019d1b"])
 def test_an_attempt_is_shown_whole(attempt: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", attempt, "--ledger", LEDGER]) == 0
     said = capsys.readouterr().out
     assert "attempt 1 (01-fast)" in said
-    assert "16 blocks counted, 1 tries" in said
+    assert "16 blocks counted, 1 try\n" in said
+    assert (
+        "last decision: confirm pass, ln E 6.92: luck alone gets so far at most once in 1," in said
+    )
+    assert "block by block, and leaves out the extremes" in said
     assert "files: program.json" in said
     assert run(["show", attempt, "--ledger", LEDGER, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -90,3 +94,5 @@ def test_an_attempt_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]
     for wanted in ("3", "a6165", "x" * 5000):
         assert run(["show", wanted, "--ledger", LEDGER]) == 3
         assert len(capsys.readouterr().err) < 250
+    assert run(["show", "0", "--ledger", LEDGER]) == 3
+    assert "there is more than one attempt '0'" in capsys.readouterr().err

@@ -38,7 +38,9 @@ def command(
     assignment: str | None,
     repro: bool,
 ) -> None:
-    """Show one attempt: ATTEMPT is its number, its name, or 7 or more digits of its commit.
+    """Show one attempt: its verdict, what was measured, and how strong the evidence is.
+
+    ATTEMPT is its number, its name or how that begins, or 7 or more digits of its commit.
 
     With --repro stdout is a script for sh: it fetches kit and candidate from the rig's
     repositories into a new folder below the current one and judges the pair there by the
@@ -74,8 +76,11 @@ def _named(campaign: Assignment, wanted: str) -> Attempt:
         is_its_commit = by_commit and (one.commit or "").startswith(wanted)
         if is_its_commit or wanted in {str(number), one.started.proposal}:
             return one
+    begun = [a for a in campaign.attempts.values() if (a.started.proposal or "").startswith(wanted)]
+    if len(begun) == 1:
+        return begun[0]
     raise CommandEnds(
         Exit.NOT_FOUND,
-        f"there is no attempt {wanted[:_SHOWN]!r} in campaign {campaign.id[:12]}: give its number,"
-        " its name, or 7 or more digits of its commit",
+        f"there is {'more than one' if begun else 'no'} attempt {wanted[:_SHOWN]!r} in campaign"
+        f" {campaign.id[:12]}: give its number, its name, or 7 or more digits of its commit",
     )

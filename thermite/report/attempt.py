@@ -1,15 +1,23 @@
 """One attempt, whole: what was proposed, what was measured, and how to judge it again elsewhere."""
 
 import json
+import math
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from thermite.campaign.state import Assignment, Attempt
 from thermite.report.campaign import percent, row, span
 from thermite.schema.event import Block, CellValues, Decision
+
+_POWERS: Final = 6
+"""From a million on, odds are told as a power of ten."""
+_GAIN_AND_RATIO: Final = (
+    "these are medians of all runs; the gain compares runs side by side, block by block, and leaves"
+    " out the extremes, so it is near the ratio and not the same"
+)
 
 
 class Measured:
@@ -55,17 +63,36 @@ def lines(told: dict[str, Any]) -> list[str]:
         *(f"  {line}" for reason in told["reasons"] for line in reason.splitlines()),
         f"commit {told['commit'] or 'none was made'} on {told['base']}",
         f"files: {', '.join(told['files']) or 'none'}",
-        f"{told['blocks']} blocks counted, {told['tries']} tries",
+        f"{counted(told['blocks'], 'block')} counted, {counted(told['tries'], 'try', 'tries')}",
     ]
     if told["decision"] is not None:
         last = told["decision"]
-        found.append(f"last decision: {last['stage']} {last['action']}, ln E {last['lnE']:.2f}")
+        found.append(f"last decision: {last['stage']} {last['action']}, {evidence(last['lnE'])}")
     for cell, metrics in told["cells"].items():
         for name, values in metrics.items():
             shown = [_number(values[arm]) for arm in ("candidate", "champion", "ratio")]
             found.append(f"{cell} {name}: {shown[0]}, champion {shown[1]}, ratio {shown[2]}")
+    if told["cells"] and told["gain"] is not None:
+        found.append(_GAIN_AND_RATIO)
     found += [f"mark: {mark}" for mark in told["marks"]]
     return found + [f"note: {note}" for note in told["notes"]]
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return a number with its noun."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
+def evidence(ln_e: float) -> str:
+    """Return evidence for a gain as its logarithm and as odds against luck.
+
+    Source: judging, 2.1: of candidates without a gain, at most one in E ever shows an E so high.
+    """
+    if ln_e < math.log(2):
+        return f"ln E {ln_e:.2f}: no evidence of a gain"
+    power = math.floor(ln_e / math.log(10))
+    odds = f"{math.floor(math.exp(ln_e)):,}" if power < _POWERS else f"10^{power}"
+    return f"ln E {ln_e:.2f}: luck alone gets so far at most once in {odds}"
 
 
 def repro(
