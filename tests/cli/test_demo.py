@@ -1,5 +1,6 @@
 """`thermite demo` as a newcomer runs it: the whole job, for real."""
 
+import io
 import json
 import subprocess
 import sys
@@ -8,6 +9,10 @@ from typing import Any
 
 import psutil
 import pytest
+
+from thermite.cli.demo import worth_seeing
+from thermite.cli.demo_steps import Steps
+from thermite.cli.output import Output
 
 pytestmark = pytest.mark.measures
 
@@ -64,6 +69,19 @@ def test_its_ledger_audits_clean_and_names_its_champion(done: tuple[Path, dict[s
         assert len(told["champion"]) == 40
         assert told["gain"] > 0.2
         assert told["interval"][0] < told["gain"] < told["interval"][1]
+
+
+def test_what_it_names_to_see_next_works_where_it_was_run(
+    done: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(done[0].parent)
+    output = Output(as_json=False, quiet=True, out=io.StringIO(), err=io.StringIO())
+    named = [command for command, _ in worth_seeing(Steps(output, done[0]))]
+    assert [command.split(" --state")[0].split()[-1] for command in named][:2] == ["report", "10"]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[2])}
+    for command in named:
+        assert subprocess.run(["sh", "-c", command], env=env, check=False).returncode == 0, command
+    assert Path("demo.html").is_file()
 
 
 def test_the_commands_that_judge_again_find_kit_and_candidate(

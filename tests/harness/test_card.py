@@ -37,9 +37,7 @@ def test_the_card_names_a_new_trust_as_soon_as_it_counts(live: Live, knock: Knoc
     assert [key.revoked_since for key in card.trust.keys] == [None, since]
 
 
-def test_the_card_names_a_selftest_as_soon_as_it_is_recorded(
-    live: Live, knock: Knock
-) -> None:
+def test_the_card_names_a_selftest_as_soon_as_it_is_recorded(live: Live, knock: Knock) -> None:
     """A forecast is made from the card, and called a rig untested whose campaign had tested it."""
     knock.accepted(live.orders.command())
     found = RigSelftest(

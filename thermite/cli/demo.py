@@ -4,7 +4,9 @@ It is the shortest manual: keys, a rig, a project and a kit, a signed order, the
 work on candidates that are wrong, slow, lucky, cheating and truly faster, and an audit.
 """
 
+import shlex
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from thermite.cli.demo_rig import DemoRig, fresh_folder
 from thermite.cli.demo_steps import Steps
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
+from thermite.cli.program import near, typed
 from thermite.cli.table import print_rows
 from thermite.report import campaign as report
 
@@ -89,4 +92,24 @@ def show(output: Output, steps: Steps, told: dict[str, Any]) -> None:
         )
     for name, verdict in told["unexpected"].items():
         output.result(f"unexpected: {name} was judged {verdict}")
-    output.result(f"{told['seconds']} s; next: thermite audit {told['ledger']}")
+    output.result(f"{told['seconds']} s; worth seeing next:")
+    for command, what in worth_seeing(steps):
+        output.result(f"  {command}  # {what}")
+
+
+def worth_seeing(steps: Steps) -> Iterator[tuple[str, str]]:
+    """Yield commands that work in the current folder, each with what it shows."""
+    thermite = typed()
+    rig, control, project, kit = (
+        shlex.quote(near(one)) for one in (steps.rig_state, steps.control, steps.project, steps.kit)
+    )
+    yield f"{thermite} campaign report --state {rig} -o demo.html", "the champion's way, drawn"
+    yield f"{thermite} show 10 --state {rig}", "one verdict, whole; --repro: judge it again"
+    yield (
+        f"{thermite} audit {rig} --against {rig}/outbox --rejudge",
+        "each decision, computed again from the runs",
+    )
+    yield (
+        f"{thermite} estimate {project}/contract.toml --kit {kit} --data {control}",
+        "what such a campaign costs on this rig",
+    )

@@ -15,6 +15,7 @@ from thermite.cli.demo_rig import DemoRig, can_be_realtime
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.follow import Follower
 from thermite.cli.output import Output
+from thermite.cli.program import by_name, from_here, near, typed
 from thermite.cli.watching import watching
 from thermite.kit.known import case_here, known_names, read_expectation
 from thermite.schema.event import IsolationProbe
@@ -49,16 +50,19 @@ class Steps:
 
     def prepare(self) -> None:
         """Make a key, a project, a kit and a contract."""
+        if typed() != "thermite":
+            self._say("0. This thermite, so that the shell finds it by its name.")
+            self._tell(by_name())
         self._say("1. The operator's key: nobody without it makes the rig do anything.")
-        self._tell(f'export THERMITE_DATA="$PWD/{self.home.name}/control"')
+        self._tell(f"export THERMITE_DATA={from_here(self.control)}")
         self._run("keygen", "--role", "command", str(self.key), "--no-passphrase")
         self._say("2. A project to make faster, and the kit that judges it: agents never see it.")
         self._run("init", str(self.project), "--example", "matmul")
         shutil.copytree(shipped("kits/demo-cpu"), self.kit)
-        self._tell(f"cp -r {shipped('kits/demo-cpu')} {self.home.name}/kit")
+        self._tell(shlex.join(["cp", "-r", str(shipped("kits/demo-cpu")), near(self.kit)]))
         self._lay_out_proposals()
-        known = f"{self.home.name}/kit/candidates"
-        self._tell(f"cp -r {known}/[01]* {self.home.name}/project/proposals/")
+        known, target = (shlex.quote(near(one)) for one in (self.kit, self.project))
+        self._tell(f"cp -r {known}/candidates/[01]* {target}/proposals/")
 
     @property
     def key(self) -> Path:
@@ -147,10 +151,9 @@ class Steps:
 
     def _print(self, argv: list[str]) -> None:
         words = argv[len(thermite()) :]
-        shown = " ".join(
-            ["thermite", *(word if word == "&" else shlex.quote(word) for word in words)]
-        )
-        self.output.result(f"$ {shown.replace(str(self.home), self.home.name)}")
+        words = [word.replace(str(self.home), near(self.home)) for word in words]
+        shown = ["thermite", *(word if word == "&" else shlex.quote(word) for word in words)]
+        self.output.result(f"$ {' '.join(shown)}")
 
     def _run(self, *args: str) -> None:
         argv = thermite(*args)

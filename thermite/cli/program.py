@@ -27,3 +27,17 @@ def near(path: Path) -> str:
     here = Path.cwd()
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - a link in it stays as it was written
     return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)
+
+
+def from_here(path: Path) -> str:
+    """Return a path for a shell in this folder that goes elsewhere later: absolute, by $PWD."""
+    short = near(path)
+    return shlex.quote(short) if short.startswith("/") else f'"$PWD"/{shlex.quote(short)}'
+
+
+def by_name() -> str:
+    """Return the command of a shell after which `thermite` is this very one."""
+    argv = program()
+    if Path(argv[0]).name == "thermite":
+        return f'export PATH={from_here(Path(argv[0]).parent)}:"$PATH"'
+    return f"alias thermite={shlex.quote(shlex.join(argv))}"
