@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 MOST_DIGITS: Final = 4300
 """Most digits of one integer: Python's own limit (sys.int_info.default_max_str_digits)."""
 
+_ESCAPE: Final = "\\u"
 _SHOWN: Final = 60  # characters of a name that a message repeats: one line of a terminal
 _WIDE_MARKS: Final = (  # Unicode standard, 23.8: byte order marks other than UTF-8's
     (b"\xff\xfe\x00\x00", "UTF-32"),
@@ -39,8 +40,11 @@ def read(raw: bytes, *, most_bytes: int, most_levels: int) -> object:
     """
     if len(raw) > most_bytes:
         raise NotStrictJson(f"{len(raw)} bytes, and at most {most_bytes} are read")
-    value = _parse(_decode(raw))
-    _check_tree(value, most_levels)
+    text = _decode(raw)
+    value = _parse(text)
+    # Few brackets can't nest deeply, and without an escape a text of UTF-8 holds no surrogate.
+    if _ESCAPE in text or text.count("[") + text.count("{") > most_levels:
+        _check_tree(value, most_levels)
     return value
 
 
@@ -63,12 +67,7 @@ def _decode(raw: bytes) -> str:
 
 def _parse(text: str) -> object:
     try:
-        value: object = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_refuse_constant,
-            parse_int=_integer,
-        )
+        value: object = _DECODER.decode(text)
     except RecursionError:
         raise NotStrictJson("nested too deeply to be read") from None
     except json.JSONDecodeError as error:
@@ -100,6 +99,12 @@ def _integer(digits: str) -> int:
         return int(digits)
     except ValueError:  # PYTHONINTMAXSTRDIGITS may set a lower limit than Python's own
         raise NotStrictJson(too_long) from None
+
+
+# Made once: making one takes longer than reading a message with it.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_refuse_constant, parse_int=_integer
+)
 
 
 def _check_tree(value: object, most_levels: int) -> None:
