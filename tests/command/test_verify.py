@@ -23,7 +23,8 @@ from tests.command.orders import (
 )
 from tests.requirement import shows
 from thermite.command.envelope import seal
-from thermite.command.verify import check_times
+from thermite.command.keyring import Keyring
+from thermite.command.verify import check_times, open_command
 from thermite.errors import CommandError
 from thermite.schema.command import COMMAND_TYPE, RECEIPT_TYPE, NoBody, TrustedKey
 
@@ -344,3 +345,23 @@ def test_any_changed_byte_of_a_signed_file_is_refused_or_means_the_same(at: int,
         "no_trusted_signature",
         opened(raw).digest,
     }
+
+
+@pytest.mark.parametrize("padding", [0, 9000], ids=["small", "large"])
+def test_bytes_that_were_opened_before_are_judged_anew(padding: int) -> None:
+    raw = order().rstrip(b"\n") + b" " * padding
+    keyring = Keyring([trusted(ALICE, until="2026-03-01T13:00:00Z")])
+
+    def code(keyring: Keyring, now: datetime = NOW, rig: str = RIG) -> str | None:
+        try:
+            open_command(raw, keyring, rig=rig, ledger=LEDGER, now=now)
+        except CommandError as error:
+            return error.code
+        return None
+
+    assert [code(keyring), code(keyring)] == [None, None]
+    assert code(keyring, now=NOW + timedelta(hours=1)) == "key_expired"
+    assert code(keyring, rig="c3" * 16) == "wrong_rig"
+    assert code(Keyring([trusted(BOB)])) == "no_trusted_signature"
+    revoked = trusted(ALICE, revoked_since="2026-01-01T00:00:00Z")
+    assert code(Keyring([revoked])) == "key_revoked"

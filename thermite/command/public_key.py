@@ -84,6 +84,10 @@ class PublicKey:
         """What people compare: `SHA256:<64 hex>`."""
         return f"SHA256:{self.sha256}"
 
+    @cached_property
+    def _verifying(self) -> Ed25519PublicKey:
+        return Ed25519PublicKey.from_public_bytes(self.raw)
+
     def line(self, label: str) -> str:
         """Return the public line `thermite-ed25519 <base64> <label>`."""
         return f"{LINE_WORD} {self.base64} {label}".rstrip()
@@ -91,7 +95,7 @@ class PublicKey:
     def signed(self, signature: bytes, message: bytes) -> bool:
         """Return whether this key made the signature over the message."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, message)
+            self._verifying.verify(signature, message)
         except InvalidSignature:
             return False
         return True

@@ -4,9 +4,10 @@ Nothing looks inside the payload before a trusted key's signature over it has be
 Source: ledger and signing, 3.9; its codes are the codes here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from thermite.command.envelope import Envelope, digest, read_envelope
@@ -21,6 +22,21 @@ SKEW: Final = timedelta(minutes=5)
 """How far the sender's and the rig's clocks may differ (ledger and signing, 3.9, step 10)."""
 ROOT_TYPES: Final = frozenset({"update_trust", "revoke_key"})
 """Commands that only a root key gives (ledger and signing, 3.11)."""
+
+_MOST_REMEMBERED: Final = 512
+_MOST_REMEMBERED_BYTES: Final = 8 << 10
+"""Files whose signatures are not verified again when the same bytes come again for the same keys:
+senders repeat themselves, and a flood of copies is cheap to make. 4 MiB in all."""
+
+
+@dataclass(frozen=True)
+class _Signed:
+    """What steps 2 to 5 make of a file's bytes: a pure function of them and of the keys."""
+
+    envelope: Envelope
+    signers: tuple[TrustedKey, ...]
+    payload: CommandPayload
+    digest: Sha256
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,29 @@ def open_command(raw: bytes, keyring: Keyring, *, rig: str, ledger: str, now: da
     Raises:
         CommandError: with the code of the first of steps 2 to 7 that fails.
     """
+    signed = (_remembered if len(raw) <= _MOST_REMEMBERED_BYTES else _signed)(raw, keyring)
+    payload = signed.payload
+    allowed = _allowed(signed.signers, payload, now)
+    _check_audience(payload, rig=rig, ledger=ledger)
+    issued, begins, ends = times(payload)
+    return Command(
+        raw=raw,
+        envelope=signed.envelope,
+        payload=payload,
+        signers=tuple(allowed),
+        digest=signed.digest,
+        issued_at=issued,
+        not_before=begins,
+        expires_at=ends,
+    )
+
+
+def _signed(raw: bytes, keyring: Keyring) -> _Signed:
+    """Return what a trusted key signed (steps 2 to 5).
+
+    Raises:
+        CommandError: the first of them that fails.
+    """
     envelope = read_envelope(raw)
     if envelope.payload_type != COMMAND_TYPE:
         raise CommandError(
@@ -81,20 +120,13 @@ def open_command(raw: bytes, keyring: Keyring, *, rig: str, ledger: str, now: da
             f"none of the {len(envelope.signatures)} signatures is by a key that this rig trusts:"
             " sign it with a trusted key, or have the root add yours (thermite key list)",
         )
-    payload = read_payload(envelope.payload)
-    allowed = _allowed(signers, payload, now)
-    _check_audience(payload, rig=rig, ledger=ledger)
-    issued, begins, ends = times(payload)
-    return Command(
-        raw=raw,
-        envelope=envelope,
-        payload=payload,
-        signers=tuple(allowed),
-        digest=digest(envelope.payload),
-        issued_at=issued,
-        not_before=begins,
-        expires_at=ends,
+    return _Signed(
+        envelope, tuple(signers), read_payload(envelope.payload), digest(envelope.payload)
     )
+
+
+# What is refused is not remembered, and a keyring is never changed: another trust is another one.
+_remembered: Final = lru_cache(maxsize=_MOST_REMEMBERED)(_signed)
 
 
 def check_times(command: Command, now: datetime) -> None:
@@ -146,7 +178,9 @@ def key_problem_now(key: TrustedKey, command_type: str, now: datetime) -> tuple[
     return None
 
 
-def _allowed(signers: list[TrustedKey], payload: CommandPayload, now: datetime) -> list[TrustedKey]:
+def _allowed(
+    signers: Sequence[TrustedKey], payload: CommandPayload, now: datetime
+) -> list[TrustedKey]:
     """Return the signers that may give this command now (step 6); the issuer is among them."""
     problems = {key.id: key_problem_now(key, payload.type, now) for key in signers}
     allowed = [key for key in signers if problems[key.id] is None]

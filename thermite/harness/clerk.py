@@ -30,7 +30,7 @@ from thermite.harness.inbox import Inbox
 from thermite.harness.outbox import Outbox
 from thermite.harness.refusals import Floodgate, remedy
 from thermite.harness.trust import write_cache
-from thermite.schema.command import COMMAND_TYPE
+from thermite.schema.command import COMMAND_TYPE, TrustedKey
 from thermite.schema.event import CommandRefused, RigSelftest
 from thermite.schema.ids import Sha256
 from thermite.schema.offer import Decided, Wait, name_text, short
@@ -65,6 +65,8 @@ class Clerk:
         self._state, self._settings, self._group = state, settings, group
         self._blobs = state / "blobs"
         self._gate = Floodgate()
+        self._trust: list[TrustedKey] | None = None
+        self._keyring = Keyring([])
         self._later: list[Callable[[], object]] | None = None
         self._halves: list[Half] = []
         self._carded: RigSelftest | None = None
@@ -111,7 +113,11 @@ class Clerk:
     def keyring(self) -> Keyring:
         """Return the keys that the ledger trusts now."""
         with self.book.lock:
-            return Keyring(self.book.state.trust)
+            trust = self.book.state.trust
+            # A change of trust is another list; its keys are looked at once.
+            if trust is not self._trust:
+                self._trust, self._keyring = trust, Keyring(trust)
+            return self._keyring
 
     def judge(self, command: Command, now: datetime) -> Decision:
         """Return what follows from a command now.
