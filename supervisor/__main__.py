@@ -63,7 +63,7 @@ class Supervisor:
             self._desk.greet()
             while not self._stopping:
                 last = self._scan_when_due(last)
-                hinted = self._sleep(last)
+                hinted = self._sleep(last, at_once=self._desk.read_ahead())
                 self._desk.hear()
                 self._report_fetches()
                 if hinted:
@@ -92,10 +92,15 @@ class Supervisor:
         self._watch.follow(self._desk.scan())
         return time.monotonic()
 
-    def _sleep(self, last: float) -> bool:
-        """Wait for a message, a hint or the next scan; return whether there was a hint."""
+    def _sleep(self, last: float, *, at_once: bool) -> bool:
+        """Wait for a message, a hint or the next scan; return whether there was a hint.
+
+        Args:
+            last: when the folder was scanned, s on the monotonic clock.
+            at_once: there is more to do: look, and don't wait.
+        """
         pause = SETTLING_S if self._desk.settling else SCAN_S
-        left = max(0.0, last + pause - time.monotonic())
+        left = 0.0 if at_once else max(0.0, last + pause - time.monotonic())
         ready, _, _ = select.select([self._peer.sock, self._wake_end], [], [], left)
         if self._wake_end not in ready:
             return False

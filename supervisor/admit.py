@@ -52,6 +52,8 @@ class Gate:
         self._trust: TrustCache | None = None
         self._keyring = Keyring([])
         self.problem: str | None = None
+        self.readings = 0
+        """How often the file was read: what was judged by an earlier reading may be out of date."""
 
     def refresh(self) -> bool:
         """Return whether there is a trust to go by; `problem` says why not."""
@@ -85,6 +87,7 @@ class Gate:
         return Admitted(command.digest, command.not_before - SKEW)
 
     def _load(self, raw: bytes) -> None:
+        self.readings += 1
         read(raw, most_bytes=_MOST_TRUST_BYTES, most_levels=_MOST_LEVELS)
         trust = msgspec.json.decode(raw, type=TrustCache)
         self._keyring = Keyring(trust.keys)

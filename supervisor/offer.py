@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from supervisor.admit import Admitted, Gate
 from supervisor.fetch import Fetcher
@@ -52,6 +52,15 @@ class Open:
     since_s: float
 
 
+class Prepared(NamedTuple):
+    """A file that was read and judged here; body goes beside the message."""
+
+    mark: Mark
+    digest: str | None
+    message: Offer | Refuse
+    body: bytes | None
+
+
 class Desk:
     """What is open with the harness, what waits, and what is done."""
 
@@ -65,6 +74,8 @@ class Desk:
         self._next_n = secrets.randbelow(1 << 30) * _FIRST_N
         self._open: dict[int, Open] = {}
         self._queue: deque[Mark] = deque()
+        self._ready: deque[Prepared] = deque()
+        self._ready_by = 0
         self._later: dict[Mark, datetime] = {}
         self._done: set[Mark] = set()
         self._settling = Settling()
@@ -89,7 +100,8 @@ class Desk:
         oldest = time.monotonic() - OPEN_S
         self._open = {n: one for n, one in self._open.items() if one.since_s > oldest}
         self._later = {mark: at for mark, at in self._later.items() if mark in present}
-        self._queue = deque(mark for mark in marks if self._is_due(mark))
+        self._ready = deque(one for one in self._ready if one.mark in present)
+        self._queue = self._due(marks)
         self._fill()
         return self.inbox.place()
 
@@ -117,55 +129,93 @@ class Desk:
         if ready.n in self._open and not self._peer.send(ready):
             del self._open[ready.n]  # it is offered again, and what was fetched lies there
 
-    def _is_due(self, mark: Mark) -> bool:
-        if mark in self._done or any(offer.mark == mark for offer in self._open.values()):
+    def read_ahead(self) -> bool:
+        """Read and verify one file more while the harness decides on those that are open.
+
+        Returns:
+            Whether there was one: else there is nothing to do but to wait.
+        """
+        if len(self._ready) >= MAX_OPEN_OFFERS or not self._harness_is_up:
             return False
-        until = self._later.get(mark)
-        return until is None or until <= datetime.now(UTC)
+        one = self._next()
+        if one is not None:
+            self._ready.append(one)
+        return one is not None
+
+    def _due(self, marks: list[Mark]) -> deque[Mark]:
+        """Return those of the marks that are neither open, nor ready, nor done, nor too early."""
+        taken = {offer.mark for offer in self._open.values()} | self._done
+        taken |= {one.mark for one in self._ready}
+        now = datetime.now(UTC)
+        early = {mark for mark, until in self._later.items() if until > now}
+        return deque(mark for mark in marks if mark not in taken and mark not in early)
 
     def _fill(self) -> None:
         """Offer files of the last scan while there is room, a harness and a trust."""
-        while self._queue and self._harness_is_up and len(self._open) < MAX_OPEN_OFFERS:
+        self._judge_again_by_a_new_trust()
+        while self._harness_is_up and len(self._open) < MAX_OPEN_OFFERS:
+            one = self._ready.popleft() if self._ready else self._next()
+            if one is None:
+                return
+            if not self._peer.send(one.message, one.body):
+                self._ready.appendleft(one)  # the socket has no room for it now
+                return
+            self._open[one.message.n] = Open(one.mark, one.digest, time.monotonic())
+
+    def _judge_again_by_a_new_trust(self) -> None:
+        """Put back what was read ahead when the trust has changed since."""
+        self._gate.refresh()
+        if self._gate.readings != self._ready_by:
+            self._queue.extendleft(one.mark for one in reversed(self._ready))
+            self._ready.clear()
+        self._ready_by = self._gate.readings
+
+    def _next(self) -> Prepared | None:
+        """Return the next file of the queue that there is something to say of, or None."""
+        while self._queue:
             if not self._gate.refresh():
                 self._say_once(f"nothing is offered without a trust: {self._gate.problem}")
-                return
-            if not self._present(self._queue[0]):
-                return
-            self._queue.popleft()
+                return None
+            one = self._prepare(self._queue.popleft())
+            if one is not None:
+                return one
+        return None
 
-    def _present(self, mark: Mark) -> bool:
-        """Read one file and offer or refuse it; False: the socket has no room for it now."""
+    def _prepare(self, mark: Mark) -> Prepared | None:
+        """Read one file and say what to tell of it; None: nothing yet, a later scan asks again."""
         try:
             raw = self.inbox.read(mark)
         except FileProblemError as problem:
             if problem.may_pass and not self._settling.has_settled(mark, time.monotonic()):
-                return True
-            return self._refuse(mark, None, problem.code, str(problem))
+                return None
+            return self._refusal(mark, None, problem.code, str(problem))
         found = self._gate.admit(raw, datetime.now(UTC))
         if isinstance(found, Admitted):
             return self._offer(mark, raw, found)
         if found.code == "malformed_envelope" and not self._settling.has_settled(
             mark, time.monotonic()
         ):
-            return True
-        return self._refuse(mark, raw, found.code, found.message, body=found.signed)
+            return None
+        return self._refusal(mark, raw, found.code, found.message, body=found.signed)
 
-    def _offer(self, mark: Mark, raw: bytes, found: Admitted) -> bool:
+    def _offer(self, mark: Mark, raw: bytes, found: Admitted) -> Prepared | None:
         if found.opens > datetime.now(UTC):
             self._later[mark] = found.opens
-            return True
-        n = self._take_number()
+            return None
         message = Offer(
-            n=n, name=name_text(mark.name), dev=mark.dev, ino=mark.ino, sha256=_sha256(raw)
+            n=self._take_number(),
+            name=name_text(mark.name),
+            dev=mark.dev,
+            ino=mark.ino,
+            sha256=_sha256(raw),
         )
-        return self._sent(n, mark, found.digest, sent=self._peer.send(message, raw))
+        return Prepared(mark, found.digest, message, raw)
 
-    def _refuse(
+    def _refusal(
         self, mark: Mark, raw: bytes | None, code: str, message: str, *, body: bool = False
-    ) -> bool:
-        n = self._take_number()
+    ) -> Prepared:
         refusal = Refuse(
-            n=n,
+            n=self._take_number(),
             name=name_text(mark.name),
             dev=mark.dev,
             ino=mark.ino,
@@ -174,12 +224,7 @@ class Desk:
             code=code,
             message=short(message),
         )
-        return self._sent(n, mark, None, sent=self._peer.send(refusal, raw if body else None))
-
-    def _sent(self, n: int, mark: Mark, digest: str | None, *, sent: bool) -> bool:
-        if sent:
-            self._open[n] = Open(mark, digest, time.monotonic())
-        return sent
+        return Prepared(mark, None, refusal, raw if body else None)
 
     def _take_number(self) -> int:
         self._next_n += 1
@@ -193,7 +238,8 @@ class Desk:
         self._open.clear()
         self._later.clear()
         self._done.clear()
-        self._queue = deque(mark for mark in self.inbox.scan() if self._is_due(mark))
+        self._ready.clear()
+        self._queue = self._due(self.inbox.scan())
 
     def _decided(self, message: Decided) -> None:
         offer = self._open.pop(message.n, None)

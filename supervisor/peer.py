@@ -102,9 +102,9 @@ def sealed(body: bytes) -> int:
     """Return the descriptor of a memory file that holds the bytes and can't change any more."""
     descriptor = os.memfd_create("offer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(body)
-        os.lseek(descriptor, 0, os.SEEK_SET)  # the receiver gets this offset, too
+        done = 0
+        while done < len(body):  # in place: the receiver gets the descriptor's offset, too
+            done += os.pwrite(descriptor, body[done:], done)
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
     except BaseException:
         os.close(descriptor)

@@ -174,6 +174,21 @@ def test_at_most_sixteen_offers_are_open_and_the_rest_follows(running: Harness) 
     assert len({message.name for message in offers + rest}) == MAX_OPEN_OFFERS + 4
 
 
+def test_what_was_read_ahead_is_judged_by_the_trust_of_its_turn(running: Harness) -> None:
+    for _ in range(MAX_OPEN_OFFERS):
+        running.orders.drop(running.orders.command())
+    other = SigningKey.generate()
+    payload = running.orders.payload(issuer=other.public.id)
+    offers = [running.offer()[0] for _ in range(MAX_OPEN_OFFERS)]
+    running.orders.drop(running.orders.sealed(payload, other), "last.cmd.json")
+    assert running.silent(1)  # it has read it meanwhile, and would refuse it
+    running.orders.write_trust(trusted(running.orders.key), trusted(other, roles=["command"]))
+    running.decide(offers[0])
+    message, _ = running.offer()
+    assert isinstance(message, Offer)
+    assert name_bytes(message.name) == b"last.cmd.json"
+
+
 def test_wait_keeps_a_file_back_until_its_time(running: Harness) -> None:
     running.orders.drop(running.orders.command())
     message, _ = running.offer()
