@@ -41,6 +41,13 @@ class Which(NamedTuple):
     ino: int
 
 
+class _Taken(NamedTuple):
+    """A file that nobody else reaches; size: bytes."""
+
+    path: Path
+    size: int
+
+
 class Inbox:
     """The inbox of one rig."""
 
@@ -82,12 +89,11 @@ class Inbox:
             stamp: the time, for the name; digest: of the file or its command.
         """
         target = f"{stamp}-{digest[:12] or 'unread'}-{name_text(which.name)[:_KEPT_NAME]}"
-        held = self._take(which)
-        if held is not None:
+        taken = self._take(which)
+        if taken is not None:
             try:
-                size = os.lstat(held).st_size
-                held.rename(self._inbox / shelf / target)
-                self._shelves[shelf].add(target, size)
+                taken.path.rename(self._inbox / shelf / target)
+                self._shelves[shelf].add(target, taken.size)
             except OSError as error:
                 sys.stderr.write(f"harness: {target} stays in inbox/work: {error.strerror}\n")
         return target
@@ -152,7 +158,7 @@ class Inbox:
                     "import_path", f"{path[:80]!a} can't be opened: {why}: drop it again"
                 ) from None
 
-    def _take(self, which: Which) -> Path | None:
+    def _take(self, which: Which) -> "_Taken | None":
         """Move the very file out of everybody's reach, or return None when it is another one."""
         if not self.is_there(which):
             return None
@@ -165,7 +171,7 @@ class Inbox:
             sys.stderr.write(f"harness: {name_text(which.name)} stays: {error.strerror}\n")
             return None
         if (found.st_dev, found.st_ino) == (which.dev, which.ino):
-            return held
+            return _Taken(held, found.st_size)
         self._put_back(held)
         return None
 

@@ -97,6 +97,8 @@ class Outbox:
         A disk that refuses keeps nobody from deciding: it is said, and tried again later.
         """
         with self._lock, self._said_when_refused():
+            if self._seq == self._ledger.size and self._told == self._ledger.newest_note():
+                return
             wrote = False
             for row in recorded(self._folder.ledger, after=self._seq):
                 for about, answer in self._answers(row):
