@@ -97,7 +97,8 @@ class Outbox:
         A disk that refuses keeps nobody from deciding: it is said, and tried again later.
         """
         with self._lock, self._said_when_refused():
-            if self._seq == self._ledger.size and self._told == self._ledger.newest_note():
+            is_told = self._seq == self._ledger.size and self._told == self._ledger.newest_note()
+            if is_told and not self._is_behind:
                 return
             wrote = False
             for row in recorded(self._folder.ledger, after=self._seq):
