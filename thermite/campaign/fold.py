@@ -30,9 +30,10 @@ def fold(state: State, seq: int, event: e.Event) -> State:
     if change is not None:
         change(state, event, event.data)
     state.last_event = event.id
-    assignment = state.assignments.get(event.assignment or "")
-    if assignment is not None:
-        assignment.last_event = event.id
+    if event.assignment is not None:
+        assignment = state.assignments.get(event.assignment)
+        if assignment is not None:
+            assignment.last_event = event.id
     return state
 
 

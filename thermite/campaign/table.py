@@ -41,7 +41,10 @@ NEEDS_NO_CANDIDATE_RUN: Final[frozenset[VerdictKind]] = frozenset(
 )
 """Verdicts that can be reached before screening begins; `not_better` too, by equal bytes."""
 
-AFTER_THE_END: Final = (e.CommandAccepted, e.AssignmentCreated, e.LocalJob)
+CREATING: Final = frozenset({e.AssignmentCreated, e.LocalJob})
+"""Events by which an assignment comes to be."""
+
+AFTER_THE_END: Final = frozenset({e.CommandAccepted, *CREATING})
 """Events that name an assignment and may stand before it exists, or after its end."""
 
 
@@ -63,26 +66,24 @@ OF_AN_ASSIGNMENT: Final = frozenset(
 
 def problem(state: State, event: e.Event) -> str | None:
     """Return why this event can't follow, or None if it can."""
-    data = event.data
-    if isinstance(data, e.LedgerOpened) or state.seq == 0:
-        return _opening_problem(state, data)
-    if isinstance(data, e.AssignmentCreated | e.LocalJob):
+    kind = type(event.data)
+    if kind is e.LedgerOpened or state.seq == 0:
+        return _opening_problem(state, event.data)
+    if kind in CREATING:
         return _creation_problem(state, event)
-    if isinstance(data, AFTER_THE_END):
+    if kind in AFTER_THE_END:
         return None
-    return _about_assignment(state, event)
-
-
-def _about_assignment(state: State, event: e.Event) -> str | None:
     if event.assignment is None:
-        tag = e.TAG_OF[type(event.data)]
-        needed = type(event.data) in OF_AN_ASSIGNMENT
-        return f"{tag} without an assignment" if needed else None
-    assignment = state.assignments.get(event.assignment)
+        return f"{e.TAG_OF[kind]} without an assignment" if kind in OF_AN_ASSIGNMENT else None
+    return _about_assignment(state, event, event.assignment)
+
+
+def _about_assignment(state: State, event: e.Event, about: str) -> str | None:
+    assignment = state.assignments.get(about)
     if assignment is None:
-        return f"assignment {event.assignment} was never created"
+        return f"assignment {about} was never created"
     if assignment.status == "ended":
-        return f"assignment {event.assignment} has ended"
+        return f"assignment {about} has ended"
     return _in_assignment(assignment, event)
 
 
