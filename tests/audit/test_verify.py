@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.merkle import root_of_inclusion
 from thermite.ledger.reading import opened
+from thermite.ledger.replay import PAGE_ROWS
 from thermite.schema.audit import Audit
 
 Doctored = Callable[[Change], Path]
@@ -367,3 +369,20 @@ def test_checkpoints_that_were_removed_follow_from_no_edit(doctored: Doctored) -
     (stale,) = [one for one in found.findings if one.severity == "finding"]
     assert stale.follows is None
     assert stale.explain.endswith("later ones were removed")
+
+
+@pytest.mark.parametrize("first", [PAGE_ROWS - 1, PAGE_ROWS, PAGE_ROWS + 1])
+def test_a_change_is_found_at_its_event_on_either_side_of_a_page(
+    ledger: Ledger, facts: Facts, path: Path, first: int
+) -> None:
+    ledger.append([facts.probe() for _ in range(2 * PAGE_ROWS)])
+    ledger.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER events_no_update")
+        connection.execute(
+            "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = ?", (first,)
+        )
+        connection.execute("UPDATE events SET type = 'run' WHERE seq = ?", (first + 1,))
+        connection.commit()
+    found = [one for one in codes(audit(path)) if one[0] in {"body_hash", "column_mismatch"}]
+    assert found == [("body_hash", first), ("column_mismatch", first + 1)]

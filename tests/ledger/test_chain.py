@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.ledger.facts import LEDGER, Facts
 from thermite.command.signing_key import SigningKey
 from thermite.ledger.append import Ledger
-from thermite.ledger.chain import genesis, leaf, link
+from thermite.ledger.chain import genesis, leaf, leaves, link, links
 from thermite.ledger.replay import recorded
 
 
@@ -38,3 +38,13 @@ def test_a_ledger_is_chained_by_them(
         head = sha256(b"thermite.event.v1\0" + head + number.to_bytes(8, "big") + body).digest()
         assert row.hash == head
     assert ledger.head == head
+
+
+def test_many_events_are_hashed_as_each_one_is() -> None:
+    bodies = [b"a", b"b", b"c"]
+    before = b"\x22" * 32
+    first = link(before, 7, leaf(b"a"))
+    second = link(first, 8, leaf(b"b"))
+    assert leaves(bodies) == [leaf(b"a"), leaf(b"b"), leaf(b"c")]
+    assert links(before, 7, leaves(bodies)) == [first, second, link(second, 9, leaf(b"c"))]
+    assert links(before, 7, []) == []

@@ -153,3 +153,20 @@ def test_asking_for_what_is_not_there_is_a_bug() -> None:
     ):
         with pytest.raises(RuntimeError):
             ask()
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(0, 40))
+def test_leaves_added_together_make_the_same_tree(groups: list[int], kept: int) -> None:
+    together, alone, count = Tree(), Tree(), 0
+    for size in groups:
+        new = [leaf(b"%d" % number) for number in range(count, count + size)]
+        together.extend(new)
+        for one in new:
+            alone.append(one)
+        count += size
+    for tree in (together, alone):
+        tree.cut(kept)
+        tree.extend([leaf(b"after")])
+    assert together.size == alone.size
+    for size in range(together.size + 1):
+        assert together.root(size) == alone.root(size)

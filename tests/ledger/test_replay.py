@@ -11,7 +11,7 @@ from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.reading import opened
-from thermite.ledger.replay import checked, recorded, stored
+from thermite.ledger.replay import checked, linked, recorded
 
 
 @pytest.fixture
@@ -62,10 +62,21 @@ def test_a_type_column_that_lies_is_noticed(filled: Path) -> None:
 
 def test_pages_of_any_size_give_the_same_rows(filled: Path) -> None:
     with opened(filled) as connection:
-        whole = list(stored(connection))
-        assert len(whole) == 21
-        assert list(stored(connection, page_rows=4)) == whole
-        assert list(stored(connection, page_bytes=100)) == whole
+        (whole,) = linked(connection)
+        assert len(whole.rows) == len(whole.leaves) == 21
+        for pages in (linked(connection, page_rows=4), linked(connection, page_bytes=100)):
+            rows, leaves = zip(*pages, strict=True)
+            assert len(rows) > 4
+            assert [row for page in rows for row in page] == whole.rows
+            assert [one for page in leaves for one in page] == whole.leaves
+
+
+def test_rows_before_the_one_that_does_not_fit_are_given(filled: Path) -> None:
+    change(filled, "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = 8")
+    read = checked(filled)
+    assert [next(read).seq for _ in range(7)] == [1, 2, 3, 4, 5, 6, 7]
+    with pytest.raises(LedgerError, match="event 8 does not fit the hash before it"):
+        next(read)
 
 
 def test_a_connection_of_the_caller_stays_open(filled: Path) -> None:

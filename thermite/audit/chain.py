@@ -7,17 +7,18 @@ row after it.
 Source: ledger and signing, 3.4, the table of findings.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
 from thermite.audit.findings import Findings, shown
-from thermite.ledger.chain import HASH_BYTES, leaf, link
-from thermite.ledger.dedup import dedup_key
-from thermite.ledger.encode import decode
+from thermite.ledger.chain import HASH_BYTES, leaf, leaves, link, links
+from thermite.ledger.dedup import dedup_key, dedup_keys
+from thermite.ledger.encode import decode, decode_all
 from thermite.ledger.merkle import Tree
 from thermite.schema.audit import Finding
-from thermite.schema.event import ENVELOPES, Event
+from thermite.schema.event import ENVELOPES, TAG_OF, Event
 
 
 class Row(NamedTuple):
@@ -30,12 +31,16 @@ class Row(NamedTuple):
     dedup: object
 
 
+Values: TypeAlias = tuple[int, object, object, object, object]
+"""A row before anybody has looked at it: the fields of `Row`."""
+
+
 class _Tagged(msgspec.Struct):
     type: str
 
 
 class ChainCheck:
-    """Walks over the rows; keeps the tree and head over what it has seen.
+    """Walks over the rows; keeps the tree and head over what it has seen, and wanted hashes.
 
     Args:
         genesis: the hash before event 1; None when event 1 does not say whose ledger it is.
@@ -43,6 +48,8 @@ class ChainCheck:
 
     def __init__(self, genesis: bytes | None, findings: Findings) -> None:
         self.tree = Tree()
+        self.heads: dict[int, bytes] = {}
+        self._wanted: frozenset[int] = frozenset()
         self.unread: dict[str, int] = {}
         self.last = 0
         self._findings = findings
@@ -50,10 +57,54 @@ class ChainCheck:
         # What the last row's hash should have been, when the file says otherwise.
         self._should: bytes | None = None
 
+    def want(self, seqs: Iterable[int]) -> None:
+        """Keep the stored hashes of some rows in `heads`, when they come."""
+        self._wanted = frozenset(seqs)
+
     @property
     def head(self) -> bytes:
         """The stored hash of the last row; empty before the first."""
         return self._head or b""
+
+    def take_all(self, rows: Sequence[Values]) -> list[Event | None]:
+        """Check the next rows and return their events, None for each that can't be read.
+
+        Rows that are all as they should be are taken column by column, which takes half the
+        time; with any doubt each is looked at by itself.
+        """
+        events = self._take_good(rows)
+        return events if events is not None else [self._take_one(Row(*row)) for row in rows]
+
+    def _take_good(self, rows: Sequence[Values]) -> list[Event | None] | None:
+        """Take rows of which each value is what it should be, or none of them."""
+        if self._head is None or self._should is not None:
+            return None
+        seqs, kinds, bodies, hashes, dedups = zip(*rows, strict=True)
+        if seqs != tuple(range(self.last + 1, self.last + 1 + len(rows))):
+            return None
+        if not {bytes}.issuperset(map(type, bodies)):
+            return None
+        exact = cast("Sequence[bytes]", bodies)
+        hashed = leaves(exact)
+        heads = links(self._head, seqs[0], hashed)
+        events = decode_all(exact)
+        if (
+            events is None
+            or heads != [*hashes]
+            or [TAG_OF[type(event.data)] for event in events] != [*kinds]
+            or dedup_keys(events) != [*dedups]
+        ):
+            return None
+        self.tree.extend(hashed)
+        self._head, self.last = heads[-1], seqs[-1]
+        self.heads.update((seq, heads[seq - seqs[0]]) for seq in self._wanted.intersection(seqs))
+        return [*events]
+
+    def _take_one(self, row: Row) -> Event | None:
+        event = self.take(row)
+        if row.seq in self._wanted:
+            self.heads[row.seq] = self.head
+        return event
 
     def take(self, row: Row) -> Event | None:
         """Check the next row and return its event, or None when it can't be read."""

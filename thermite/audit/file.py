@@ -4,12 +4,13 @@ Source: ledger and signing, 1.1 and 3.3; known fault L3 (a newer file is no faul
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from operator import ge
 from typing import Final
 
-from thermite.audit.chain import Row
+from thermite.audit.chain import Values
 from thermite.audit.findings import Findings
 from thermite.ledger import tables
 from thermite.ledger.replay import PAGE_BYTES, PAGE_ROWS
@@ -112,8 +113,8 @@ def extent(connection: sqlite3.Connection, having: frozenset[str], findings: Fin
     return Extent(high or 0, size or 0)
 
 
-def events(connection: sqlite3.Connection, up_to: int) -> Iterator[Row]:
-    """Give the events from 1 on, in order, with values of any kind.
+def pages(connection: sqlite3.Connection, up_to: int) -> Iterator[Sequence[Values]]:
+    """Give the events from 1 on, in order, with values of any kind, many at a time.
 
     Raises:
         sqlite3.Error, UnicodeDecodeError: the file is damaged after the last event given.
@@ -121,21 +122,26 @@ def events(connection: sqlite3.Connection, up_to: int) -> Iterator[Row]:
     after = 0
     while True:
         page, problem = _page(connection, after, up_to)
-        for row in page:
-            _check_rises(after, row.seq)
-            after = row.seq
-            yield row
+        seqs = [after, *(row[0] for row in page)]
+        for at, falls in enumerate(map(ge, seqs, seqs[1:])):
+            if falls:
+                if at:
+                    yield page[:at]
+                _check_rises(seqs[at], seqs[at + 1])
+        if page:
+            yield page
         if problem is not None:
             raise problem
         if not page:
             return
+        after = seqs[-1]
 
 
 def _page(
     connection: sqlite3.Connection, after: int, up_to: int
-) -> tuple[list[Row], Exception | None]:
+) -> tuple[list[Values], Exception | None]:
     """Return the next rows, and what kept SQLite from reading on."""
-    page: list[Row] = []
+    page: list[Values] = []
     taken = 0
     try:
         with closing(
@@ -145,9 +151,9 @@ def _page(
                 (after, up_to, PAGE_ROWS),
             )
         ) as cursor:
-            for values in cursor:
-                page.append(Row(*values))
-                taken += len(values[2]) if isinstance(values[2], (bytes, str)) else 0
+            for row in cursor:
+                page.append(row)
+                taken += len(row[2]) if isinstance(row[2], (bytes, str)) else 0
                 if taken > PAGE_BYTES:
                     break
     except tables.FILE_ERRORS as error:

@@ -38,6 +38,7 @@ class NotesCheck:
     def __init__(self, ground: Ground, findings: Findings) -> None:
         self.total = 0
         self.valid: dict[int, tuple[Checkpoint, str]] = {}
+        self._newest = 0
         self._ground, self._findings = ground, findings
 
     def take(self, size: int, raw: object) -> None:
@@ -47,11 +48,11 @@ class NotesCheck:
         if found is None:
             return
         said, text = found
-        before = max(self.valid, default=0)
         if self._fits(said):
-            if size - before > MOST_BETWEEN:
-                self._add_gap(before, size)
+            if size - self._newest > MOST_BETWEEN:
+                self._add_gap(self._newest, size)
             self.valid[size] = said, text
+            self._newest = size  # they come by size
 
     def finish(self, must_be_signed: int, last_at: str | None) -> None:
         """Say how much no checkpoint covers, and whether that can be.
@@ -60,7 +61,7 @@ class NotesCheck:
             must_be_signed: the last event whose transaction must have carried a checkpoint.
             last_at: the last event's time.
         """
-        newest = max(self.valid, default=0)
+        newest = self._newest
         events = self._ground.tree.size
         if newest >= events or not self._ground.whole:
             return

@@ -4,35 +4,20 @@ Source: ledger and signing, 3.7 (what an audit prints) and 3.11 (revocation).
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from thermite.audit.findings import Findings
 from thermite.command.instant import read_instant
 from thermite.ledger.checkpoint import SIGNED_AT_ONCE
 from thermite.schema import event as e
 from thermite.schema.audit import ClockStep, Finding, FindingCode, OpenCoin, RevokedUse
-from thermite.schema.command import TrustedKey
 
 STEP_SECONDS: Final = 1.0
 """Clocks of one machine that drift by more between two events were set, or slept."""
 _NS: Final = 1_000_000_000
-_TELLING: Final = frozenset(
-    {
-        e.AssignmentCreated,
-        e.AssignmentEnded,
-        e.AttemptStarted,
-        e.CommandAccepted,
-        e.CommandRefused,
-        e.KeyRevoked,
-        e.LedgerGap,
-        e.LocalJob,
-        e.RefusalsSuppressed,
-        e.TrustReset,
-        e.TrustSet,
-    }
-)
-"""The types that a story is told by; most events are of others."""
+_SIGNED: Final = frozenset(e.PAYLOADS[tag] for tag in SIGNED_AT_ONCE)
 
 
 class Story:
@@ -48,6 +33,20 @@ class Story:
         self.clock_steps: list[ClockStep] = []
         self.must_be_signed = 0
         """The last event whose own transaction must have carried a checkpoint; 0: none."""
+        # The types that a story is told by; most events are of others.
+        self._telling: Mapping[type, Callable[[int, e.Event, Any], None]] = {
+            e.AssignmentCreated: self._begin,
+            e.AssignmentEnded: self._end,
+            e.AttemptStarted: self._attempt,
+            e.CommandAccepted: self._accept,
+            e.CommandRefused: self._refuse,
+            e.KeyRevoked: self._revoke,
+            e.LedgerGap: self._gap,
+            e.LocalJob: self._begin,
+            e.RefusalsSuppressed: self._suppress,
+            e.TrustReset: self._reset_trust,
+            e.TrustSet: self._trust,
+        }
         self._findings = findings
         self._revoked: dict[str, str] = {}
         self._coins: dict[str, int] = {}
@@ -60,53 +59,44 @@ class Story:
 
     def take(self, seq: int, event: e.Event) -> None:
         """Read one event."""
-        self.first_at = self.first_at or event.at
+        kind = type(event.data)
+        if self.first_at is None:
+            self.first_at = event.at
         self.last_at = event.at
         self._look_at_clock(seq, event)
-        if e.TAG_OF[type(event.data)] in SIGNED_AT_ONCE:
+        if kind in _SIGNED:
             self.must_be_signed = seq
-        if type(event.data) in _TELLING:
-            self._read(seq, event)
+        tell = self._telling.get(kind)
+        if tell is not None:
+            tell(seq, event, event.data)
 
-    def _read(self, seq: int, event: e.Event) -> None:
-        self._read_assignment(event)
-        match event.data:
-            case e.CommandAccepted() as data:
-                self._accept(seq, data, event.at)
-            case e.CommandRefused(code=code):
-                self.refused[code] += 1
-            case e.RefusalsSuppressed(count=count):
-                self.refused["suppressed"] += count
-            case e.KeyRevoked() as data:
-                self._revoke(data)
-            case e.TrustSet(keys=keys) | e.TrustReset(keys=keys):
-                self._trust(keys)
-            case _:
-                pass
-        match event.data:
-            case e.TrustReset():
-                why = "the rig's owner replaced all trust by hand: the root key was lost, or taken"
-                self._add("trust_reset", "finding", seq, why)
-            case e.LedgerGap(from_=first, to=last):
-                lost = f"events {first} to {last} were lost, and the owner went on"
-                if last < first:
-                    lost = f"a sender's checkpoint did not fit before event {first}, and the owner"
-                    lost += " went on"
-                self._warn("ledger_gap", seq, lost)
-            case _:
-                pass
+    def _refuse(self, _: int, __: e.Event, data: e.CommandRefused) -> None:
+        self.refused[data.code] += 1
 
-    def _read_assignment(self, event: e.Event) -> None:
-        about = event.assignment or ""
-        match event.data:
-            case e.AssignmentCreated() | e.LocalJob():
-                self._coins.setdefault(about, 0)
-            case e.AttemptStarted() if about in self._coins:
-                self._coins[about] += 1
-            case e.AssignmentEnded():
-                self._coins.pop(about, None)
-            case _:
-                pass
+    def _suppress(self, _: int, __: e.Event, data: e.RefusalsSuppressed) -> None:
+        self.refused["suppressed"] += data.count
+
+    def _reset_trust(self, seq: int, event: e.Event, data: e.TrustReset) -> None:
+        self._trust(seq, event, data)
+        why = "the rig's owner replaced all trust by hand: the root key was lost, or taken"
+        self._add("trust_reset", "finding", seq, why)
+
+    def _gap(self, seq: int, _: e.Event, data: e.LedgerGap) -> None:
+        first, last = data.from_, data.to
+        lost = f"events {first} to {last} were lost, and the owner went on"
+        if last < first:
+            lost = f"a sender's checkpoint did not fit before event {first}, and the owner went on"
+        self._warn("ledger_gap", seq, lost)
+
+    def _begin(self, _: int, event: e.Event, __: e.AssignmentCreated | e.LocalJob) -> None:
+        self._coins.setdefault(event.assignment or "", 0)
+
+    def _attempt(self, _: int, event: e.Event, __: e.AttemptStarted) -> None:
+        if event.assignment in self._coins:
+            self._coins[event.assignment] += 1
+
+    def _end(self, _: int, event: e.Event, __: e.AssignmentEnded) -> None:
+        self._coins.pop(event.assignment or "", None)
 
     def _look_at_clock(self, seq: int, event: e.Event) -> None:
         at = _moment(event.at)
@@ -117,9 +107,9 @@ class Story:
         if abs(step) > STEP_SECONDS:
             self.clock_steps.append(ClockStep(seq=seq, seconds=round(step, 3)))
 
-    def _accept(self, seq: int, data: e.CommandAccepted, at: str) -> None:
+    def _accept(self, seq: int, event: e.Event, data: e.CommandAccepted) -> None:
         self.accepted[data.issuer] += 1
-        self.commands.append((seq, data, at))
+        self.commands.append((seq, data, event.at))
         for key in sorted({data.issuer, *data.keys} & self._revoked.keys()):
             self._findings.add(
                 Finding(
@@ -132,7 +122,7 @@ class Story:
                 )
             )
 
-    def _revoke(self, data: e.KeyRevoked) -> None:
+    def _revoke(self, _: int, __: e.Event, data: e.KeyRevoked) -> None:
         self._revoked[data.key] = data.since
         self.revoked_uses = [use for use in self.revoked_uses if use.key != data.key]
         since = _moment(data.since)
@@ -148,8 +138,10 @@ class Story:
                     f" trusted since {data.since}",
                 )
 
-    def _trust(self, keys: list[TrustedKey]) -> None:
-        self._revoked = {key.id: key.revoked_since for key in keys if key.revoked_since is not None}
+    def _trust(self, _: int, __: e.Event, data: e.TrustSet | e.TrustReset) -> None:
+        self._revoked = {
+            key.id: key.revoked_since for key in data.keys if key.revoked_since is not None
+        }
 
     def _warn(self, code: FindingCode, seq: int, explain: str) -> None:
         self._add(code, "warning", seq, explain)

@@ -109,7 +109,6 @@ class _Walk:
         self.chain = ChainCheck(before, self._findings)
         self._history = History(self._findings)
         self._story = Story(self._findings)
-        self._heads: dict[int, bytes] = {}
         self._whole = True
         self.notes: NotesCheck
         self._outside: OutsideCheck
@@ -197,15 +196,14 @@ class _Walk:
 
     def _read_events(self, up_to: int, wanted: set[int]) -> None:
         count = 0
+        self.chain.want(wanted)
         try:
-            for row in file.events(self._connection, up_to):
-                event = self.chain.take(row)
-                self._history.take(row.seq, event)
-                if event is not None:
-                    self._story.take(row.seq, event)
-                if row.seq in wanted:
-                    self._heads[row.seq] = self.chain.head
-                count += 1
+            for page in file.pages(self._connection, up_to):
+                for row, event in zip(page, self.chain.take_all(page), strict=True):
+                    self._history.take(row[0], event)
+                    if event is not None:
+                        self._story.take(row[0], event)
+                count += len(page)
         except FILE_ERRORS as error:
             self._whole = False
             file.add_damage(self._findings, str(error), self.chain.last)
@@ -229,7 +227,7 @@ class _Walk:
         name = None
         if self.opened is not None:
             name = f"thermite/{self.opened.rig}/{self.opened.ledger}"
-        return Ground(name, keys, self.chain.tree, self._heads, whole=self._whole)
+        return Ground(name, keys, self.chain.tree, self.chain.heads, whole=self._whole)
 
     def _tails(self, fitting: Sequence[int]) -> list[Tail]:
         if not fitting:

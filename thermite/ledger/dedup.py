@@ -4,7 +4,7 @@ Source: ledger and signing, 3.3. The key is a pure function of the event, so tha
 can derive it again; a local job's `local_job` has none, since the page names none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from thermite.schema.event import (
@@ -22,6 +22,13 @@ def dedup_key(event: Event) -> str | None:
     """Return the key of an event of which a ledger holds one, or None."""
     key = _KEYS.get(type(event.data))
     return None if key is None else key(event.assignment or "", event.data)
+
+
+def dedup_keys(events: Sequence[Event]) -> list[str | None]:
+    """Return the key of each event, as `dedup_key` does: of most types none has one."""
+    if _KEYS.keys().isdisjoint([type(event.data) for event in events]):
+        return [None] * len(events)
+    return [*map(dedup_key, events)]
 
 
 _KEYS: Final[Mapping[type, Callable[[str, Any], str]]] = {

@@ -8,7 +8,7 @@ Source: ledger and signing, 1.2 (msgspec) and 3.2, Writer rules.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, Final, NamedTuple
@@ -99,6 +99,14 @@ def decode(body: bytes) -> Event:
         raise ValueError(str(error)) from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def decode_all(bodies: Iterable[bytes]) -> list[Event] | None:
+    """Return the events that the bodies are, or None when `decode` would refuse one of them."""
+    try:
+        return [*map(_DECODER.decode, bodies)]
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def _bytes_of(event: Event, tag: str) -> bytes:

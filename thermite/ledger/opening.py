@@ -14,13 +14,13 @@ from thermite.command.note import Checkpoint, open_note
 from thermite.command.public_key import PublicKey
 from thermite.errors import LedgerError
 from thermite.ledger import tables
-from thermite.ledger.chain import genesis, leaf, link
 from thermite.ledger.encode import Row
 from thermite.ledger.merkle import Tree
 from thermite.ledger.place import filesystem_problem
 from thermite.ledger.reading import opened
-from thermite.ledger.replay import Opening, Stored, check_known, decoded, opening, stored
+from thermite.ledger.replay import Opening, Stored, check_known, decoded, linked, opening
 from thermite.ledger.whole import made_whole
+from thermite.schema.event import ENVELOPES
 
 
 @dataclass
@@ -101,7 +101,7 @@ def _look(
             f"{path} is the ledger of rig {said.rig}, and this rig's key is that of"
             f" {rig_key.id}: use the key that made it"
         )
-    tree, head, newest = _rehash(connection, said, key)
+    tree, head, newest = _rehash(connection)
     decoded(newest)
     if tree.size < witnessed:
         raise LedgerError(
@@ -112,30 +112,23 @@ def _look(
     return Standing(said, tree, head, note, noted.size, read_instant(noted.time))
 
 
-def _rehash(
-    connection: sqlite3.Connection, said: Opening, key: bytes
-) -> tuple[Tree, bytes, Stored]:
+def _rehash(connection: sqlite3.Connection) -> tuple[Tree, bytes, Stored]:
     """Rehash every event: the tree needs every leaf, so none is taken on trust.
 
     An event of a newer version anywhere is found here, before a writer has left its log beside
     a file that it may not go on with.
     """
-    tree, head = Tree(), genesis(said.ledger, key)
+    tree = Tree()
     newest: Stored | None = None
-    for row in stored(connection):
-        hashed = leaf(row.body)
-        head = link(head, row.seq, hashed)
-        if row.seq != tree.size + 1 or row.hash != head:
-            raise LedgerError(
-                f"event {row.seq} does not fit the hash before it: the ledger was changed;"
-                " run thermite audit"
-            )
-        check_known(row)
-        tree.append(hashed)
-        newest = row
+    for rows, hashed in linked(connection):
+        for row in rows:
+            if row[1] not in ENVELOPES:
+                check_known(Stored(*row))
+        tree.extend(hashed)
+        newest = Stored(*rows[-1])
     if newest is None:
         raise LedgerError("the ledger is empty: it has no event 1")
-    return tree, head, newest
+    return tree, newest.hash, newest
 
 
 def _newest_note(
