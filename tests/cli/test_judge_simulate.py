@@ -105,4 +105,19 @@ def test_a_person_reads_a_row_for_each_rule(capsys: pytest.CaptureFixture[str]) 
     assert run(["judge", "simulate", *argv, "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "heavy (seeded model), seed 1: 1 campaigns of 1 attempts"
-    assert [line.split()[0] for line in lines[1:]] == ["rule", "paired-t"]
+    assert [line.split()[0] for line in lines[1 : lines.index("")]] == ["rule", "paired-t"]
+
+
+def test_a_table_is_not_mixed_with_progress_and_its_columns_are_explained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["judge", "simulate", "--rule", "best-single", *SMALL]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    _, head, row, empty, *legend = out.splitlines()
+    assert empty == ""
+    assert row.startswith("best-single ")
+    told = {line[:17].strip() for line in legend} - {""}
+    assert told == {"false campaigns", "power", "blocks", "bias", "claimed, true"}
+    assert all(word in head for name in told for word in name.split(", "))
+    assert all(len(line) <= 100 for line in legend)

@@ -18,6 +18,7 @@ import click
 from thermite.cli.arguments import FRACTION, PLACE, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
+from thermite.cli.pulse import pulse
 from thermite.errors import NotFoundError, UsageError
 from thermite.judge.simulate.campaign import Climbed
 from thermite.judge.simulate.figures import Share
@@ -135,9 +136,11 @@ def command(  # noqa: PLR0913 - one parameter for each option
     found: dict[str, Trial] = {}
     with _made_by_many(source) as pool:
         for rule in wanted_rules(chosen):
-            output.progress(f"trying {rule}")
-            found[rule] = trial(asked, {s: _series(pool, rule, s, asked) for s in SERIES})
+            with pulse(output, f"trying {rule}", at_once=False):
+                found[rule] = trial(asked, {s: _series(pool, rule, s, asked) for s in SERIES})
             output.result(row(rule, found[rule]))
+    for line in legend(asked):
+        output.result(line)
     output.document(dict(found.items()))
 
 
@@ -175,6 +178,20 @@ HEAD: Final = (
     f"{'rule':<18} {'false campaigns':>24} {'power':>8} {'blocks':>7} {'bias':>10}"
     f" {'claimed':>10} {'true':>8}"
 )
+
+
+def legend(asked: Question) -> list[str]:
+    """Return what the columns mean, for a person who has just seen them."""
+    gain = f"{100 * asked.effect:g} %"
+    return [
+        "",
+        "false campaigns  of edits that are worth nothing: those that crowned one all the same; in",
+        "                 brackets, the most that this still fits to, at 95 %",
+        f"power            of edits that are worth {gain}: how many were promoted",
+        "blocks           what an edit that is worth nothing costs on average (a block: both run)",
+        "bias             what a promotion claims above its true gain, in percentage points",
+        f"claimed, true    what a campaign with one edit of {gain} in ten says it gained, and did",
+    ]
 
 
 def row(rule: str, one: Trial) -> str:
