@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from thermite.cli.root import run
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -197,3 +199,20 @@ def test_kit_new_refuses_what_it_can_t_write(args: list[str], tmp_path: Path) ->
     done = thermite("kit", "new", "mine", *args, cwd=tmp_path)
     assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_kit_new_names_the_steps_that_work_on_what_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["kit", "new", "whole", "--language", "c", "--dir", "my kit"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "next  thermite kit check 'my kit' --strict",
+        "then  thermite kit test 'my kit'",
+    ]
+    assert run(["kit", "check", "my kit", "--strict"]) == 0
+    commands = ["--build", "true", "--run", "true", "--check", "true", "--output", "x"]
+    capsys.readouterr()
+    assert run(["kit", "new", "bare", "--describe", *commands]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "then  known candidates in bare/candidates, and thermite kit test bare"

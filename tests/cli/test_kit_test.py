@@ -96,7 +96,7 @@ def test_long_names_keep_the_columns_and_the_wait_is_told(tmp_path: Path) -> Non
     assert [row.index(" not_better ") for row in rows] == [len(f"ok    {long}")] * 2
     assert done.stderr.splitlines()[:2] == [
         "measuring base against itself, to see what rig and kit are good for",
-        "judging 08-comment-only",
+        "judging 08-comment-only, 1 of 2",
     ]
     assert "base" not in thermite("kit", "test", str(kit), "--only", "01-broken").stderr
 

@@ -211,6 +211,13 @@ def test_an_estimate_needs_no_key_and_takes_the_only_rig(desk: Desk) -> None:
     assert desk.told("inbox", "list", "--rig", "bench")["files"] == []
 
 
+def test_an_estimate_without_a_rig_says_where_it_looked(desk: Desk, tmp_path: Path) -> None:
+    given = ["estimate", "project/contract.json", "--kit", "kit", "--data", str(tmp_path)]
+    said = desk.run(*given)
+    assert said.returncode == 2
+    assert f"control's folder {tmp_path} knows none: add one with thermite rig add" in said.stderr
+
+
 def test_a_passphrase_is_asked_for_at_the_terminal_and_not_shown(desk: Desk) -> None:
     child, terminal = pty.fork()
     if child == 0:

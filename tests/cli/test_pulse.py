@@ -31,6 +31,19 @@ def test_a_line_comes_while_nothing_is_finished() -> None:
     assert lines_of(at_once=False)[0] == "judging x (0 s so far)"
 
 
+@shows("U7")
+def test_words_that_change_are_said_as_they_are_by_then() -> None:
+    errors, now = io.StringIO(), ["first"]
+    output = Output(out=io.StringIO(), err=errors)
+    with pulse(output, lambda: now[-1], every_s=0.01):
+        now.append("second")
+        end = time.monotonic() + 60
+        while "second (0 s so far)" not in errors.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert errors.getvalue().startswith("first\n")
+    assert errors.getvalue().endswith("second (0 s so far)\n")
+
+
 @shows("U7", "U11")
 def test_a_parser_and_whoever_wants_no_progress_get_none() -> None:
     assert lines_of(as_json=True) == []

@@ -80,7 +80,7 @@ def test_what_is_no_card_is_refused_in_words(home: ControlHome, rig: Rig, raw: b
 def test_a_rig_that_is_not_there_is_out_of_reach(home: ControlHome, tmp_path: Path) -> None:
     with pytest.raises(UnreachableError, match="no such file"):
         add_rig(home, "gone", str(tmp_path / "nowhere" / "inbox"), None)
-    with pytest.raises(NotFoundError, match=r"none is known.*rig add gone"):
+    with pytest.raises(NotFoundError, match=r"control knows none; .*rig add gone"):
         known_rig(home, "gone")
 
 

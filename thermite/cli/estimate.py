@@ -47,6 +47,10 @@ def command(
 def _only_rig(home: ControlHome) -> str:
     names = list(known_rigs(home))
     if len(names) != 1:
-        there = f"there are {', '.join(names)}" if names else "add one with thermite rig add"
-        raise UsageError(f"for which rig? name one with --rig: {there}")
+        if names:
+            raise UsageError(f"for which rig? name one with --rig: there are {', '.join(names)}")
+        raise UsageError(
+            f"for which rig? control's folder {home.root} knows none: add one with thermite rig"
+            " add, or name another folder with --data or THERMITE_DATA"
+        )
     return names[0]

@@ -78,7 +78,12 @@ def command(  # noqa: PLR0913 (one argument for each option)
         describe_kit(name, described, into)
     output.document({"kit": str(into), "name": name})
     output.result(f"made  {into}")
-    output.result(f"next  thermite kit check {into} --strict")
+    where = shlex.quote(str(into))
+    output.result(f"next  thermite kit check {where} --strict")
+    if language is None:
+        output.result(f"then  known candidates in {into}/candidates, and thermite kit test {where}")
+    else:
+        output.result(f"then  thermite kit test {where}")
 
 
 def _words(option: str, text: str | None) -> list[str]:

@@ -35,8 +35,14 @@ def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
         local_judge(Path(state) / "rig", plain, known.kit.name) as judge,
     ):
         trial = Trial(KnownCandidates(plain), judge)
-        with pulse(output, f"judging the candidates of {known.kit.name}", at_once=False):
-            tried = trial.run(names, output.progress)
+        now = [f"starting a rig for {known.kit.name}"]
+
+        def tell(what: str) -> None:
+            now.append(what)
+            output.progress(what)
+
+        with pulse(output, lambda: now[-1], at_once=False):
+            tried = trial.run(names, tell)
         isolation = isolation_sentence(judge.bench.book.state)
     for text in trial.warnings:
         output.warn(text)

@@ -89,7 +89,7 @@ def known_rig(home: ControlHome, name: str) -> KnownRig:
     """
     rigs = known_rigs(home)
     if name not in rigs:
-        there = f"known are {', '.join(rigs)}" if rigs else "none is known"
+        there = f"known are {', '.join(rigs)}" if rigs else f"{home.root} knows none"
         raise NotFoundError(
             f"there is no rig {name!r}: {there}; add it with thermite rig add {name} --inbox DIR"
         )

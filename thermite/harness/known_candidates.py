@@ -103,8 +103,8 @@ class Trial:
             tell("measuring base against itself, to see what rig and kit are good for")
             self._selftest()
         tried = []
-        for name in wanted:
-            tell(f"judging {name}")
+        for number, name in enumerate(wanted, 1):
+            tell(f"judging {name}, {number} of {len(wanted)}")
             tried.append(self._try(name))
         return tried
 
