@@ -6,12 +6,15 @@ and decisions are the judge's own code; the peers are models of their decision r
 cell, and see the same edits on the same noise. The nulls are exact, so this says nothing of
 edits that move code.
 
-Without options it takes less than a minute. `--full` takes the sizes that the figures are
-asked in, several minutes a noise; `--noise` names a model (quiet, heavy, heavier, loaded) or a
-file of recorded run times, more than once for several. `--seed` draws everything.
+It takes the sizes that the figures are asked in, on as many processes as there are processors:
+some 20 minutes of two, 3 of sixteen. `--short` takes a minute. `--noise` names a pool that we
+ship (quiet, heavy, loaded), the model heavier, or a file of recorded run times, more than once
+for several. `--seed` draws everything; how many processes draw changes nothing.
 """
 
 import argparse
+import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,8 +24,10 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from thermite.cli.judge_simulate import noise_named
+from thermite.errors import ThermiteError
 from thermite.judge.simulate.attempt import ScreenOnly, SignFlip, parameters
-from thermite.judge.simulate.campaign import Climbed, Climber, campaigns
+from thermite.judge.simulate.campaign import Climbed, Climber, campaign
 from thermite.judge.simulate.edit import NULL, Edit, gain_of, mixed
 from thermite.judge.simulate.figures import (
     Share,
@@ -34,7 +39,7 @@ from thermite.judge.simulate.figures import (
 )
 from thermite.judge.simulate.noise import MODELS, Noise
 from thermite.judge.simulate.peers import Greedy, peers
-from thermite.judge.simulate.recorded import UnreadableNoiseError, read_recording, resampled
+from thermite.judge.simulate.recorded import resampled
 from thermite.judge.simulate.trial import OURS
 
 SENSITIVE: Final = 0.005
@@ -77,6 +82,22 @@ SHORT: Final = Size(campaigns=4, gains=80, mixed=3, held_out=80)
 FULL: Final = Size(campaigns=300, gains=3000, mixed=150, held_out=3000)
 
 
+_MADE: Final[dict[str, Callable[[int], Climbed]]] = {}
+"""What this process's children make."""
+
+
+def side_by_side(one: Callable[[int], Climbed], count: int) -> list[Climbed]:
+    """Return so many campaigns by their number, made by a process on each processor."""
+    _MADE["one"] = one
+    processes = len(os.sched_getaffinity(0))
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        return pool.map(_make, range(count), chunksize=1 + count // (8 * processes))
+
+
+def _make(number: int) -> Climbed:
+    return _MADE["one"](number)
+
+
 def ours(min_effect: float, held_out: int = 0) -> Callable[[bytes], Climber]:
     """Return the rule at a min_effect."""
     p = parameters(min_effect, held_out=held_out)
@@ -112,7 +133,9 @@ class Bench:
     ) -> list[Climbed]:
         """Return so many campaigns of the same edits."""
         seed = f"{self.seed}/{self.name}/{what}"
-        return campaigns(make, lambda _: edits, self.noise, seed, count)
+        return side_by_side(
+            lambda number: campaign(make, lambda _: edits, self.noise, f"{seed}/{number}"), count
+        )
 
     @property
     def is_asked(self) -> bool:
@@ -225,7 +248,10 @@ class Bench:
         def edits(draw: Random) -> Sequence[Edit]:
             return mixed(draw, size.attempts)
 
-        return campaigns(make, edits, self.noise, f"{self.seed}/{self.name}/mixed", count)
+        seed = f"{self.seed}/{self.name}/mixed"
+        return side_by_side(
+            lambda number: campaign(make, edits, self.noise, f"{seed}/{number}"), count
+        )
 
 
 def asked_for(argv: list[str]) -> argparse.Namespace:
@@ -233,9 +259,7 @@ def asked_for(argv: list[str]) -> argparse.Namespace:
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--seed", default="1", help="draws everything (1)")
     words.add_argument("--noise", action="append", help="a model's name or a file; repeatable")
-    words.add_argument(
-        "--full", action="store_true", help="the sizes that the figures are asked in"
-    )
+    words.add_argument("--short", action="store_true", help="small sizes: a minute in all")
     words.add_argument("--campaigns", type=int, help="campaigns of nulls")
     words.add_argument("--gains", type=int, help="attempts of each true gain")
     words.add_argument("--mixed", type=int, help="campaigns in which some edits are better")
@@ -246,7 +270,7 @@ def asked_for(argv: list[str]) -> argparse.Namespace:
 
 def size_of(options: argparse.Namespace) -> Size:
     """Return the sizes, each as asked for or by default."""
-    start = FULL if options.full else SHORT
+    start = SHORT if options.short else FULL
     names = ("campaigns", "gains", "mixed", "held_out", "attempts")
     given = {name: getattr(options, name) for name in names}
     whole = {name: getattr(start, name) if one is None else one for name, one in given.items()}
@@ -257,13 +281,11 @@ def size_of(options: argparse.Namespace) -> Size:
 
 def noise_of(name: str) -> tuple[str, Noise]:
     """Return what to call a noise, and it."""
-    if name in MODELS:
-        return "seeded model", MODELS[name]
     try:
-        recording = read_recording(Path(name).read_bytes())
-    except (OSError, UnreadableNoiseError) as problem:
-        sys.exit(f"--noise {name}: {problem}; the models are {', '.join(MODELS)}")
-    return f"{len(recording.t_ns)} recorded runs: {recording.what}", resampled(recording)
+        source, what = noise_named(name)
+    except (OSError, ThermiteError) as problem:
+        sys.exit(str(problem))
+    return what, MODELS[source] if isinstance(source, str) else resampled(source)
 
 
 def main(argv: list[str]) -> None:

@@ -46,8 +46,6 @@ MOST_ATTEMPTS: Final = 1_000_000
 """Attempts of a series; at 25 blocks each that is an hour of one core (our bound)."""
 MOST_CELLS: Final = 64
 """Cells of a block; a contract has as many at most in practice (our bound)."""
-RECORDED: Final = ("loaded",)
-"""Pools that we ship as recordings; `heavy` is synthetic (judging, 2.4), `quiet` a model."""
 KNOWN: Final = ("quiet", "heavy", "loaded")
 """Noises that have a name."""
 
@@ -159,9 +157,10 @@ def noise_named(name: str) -> tuple[str | Recording, str]:
         NotFoundError: there is no such file.
         UsageError: it is no recording.
     """
-    if name in MODELS and name not in RECORDED:
+    shipped = _recorded(name)
+    if name in MODELS and shipped is None:
         return name, "seeded model"
-    path = shipped_file(f"noise/{name}.json") if name in RECORDED else Path(name)
+    path = shipped or Path(name)
     try:
         with path.open("rb") as file:
             found = read_recording(file.read(MOST_BYTES + 1))
@@ -172,6 +171,16 @@ def noise_named(name: str) -> tuple[str | Recording, str]:
     except UnreadableNoiseError as problem:
         raise UsageError(f"--noise {name!a}: {problem}") from None
     return found, f"{len(found.t_ns)} recorded runs: {found.what}"
+
+
+def _recorded(name: str) -> Path | None:
+    """Return the recording that we ship of that name: a pool of real runs goes before a model."""
+    if name not in KNOWN:
+        return None
+    try:
+        return shipped_file(f"noise/{name}.json")
+    except UsageError:
+        return None
 
 
 HEAD: Final = (
