@@ -16,7 +16,7 @@ from thermite.errors import CommandError, NotFoundError, UsageError
 from thermite.harness.assign_campaign import check_fitness
 from thermite.harness.judge_here import Question
 from thermite.harness.local_job import LocalJudge
-from thermite.harness.rig_selftest import Recorder, described, full_selftest, program_of
+from thermite.harness.rig_selftest import Recorder, Setting, described, full_selftest, program_of
 from thermite.judge.simulate.recorded import read_recording, resampled
 from thermite.ledger.place import WriterLock
 from thermite.report.selftest import selftest_lines
@@ -42,14 +42,14 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     (kit / "candidates" / "base").mkdir(parents=True)
     (kit / "candidates" / "base" / "program.json").write_text(json.dumps({"ms": 40}))
     judge = LocalJudge(life.bench, kit, "tiny")
-    full = full_selftest(judge, KIT, program_of(kit), QUESTION, recorder)
+    full = full_selftest(judge, KIT, program_of(kit), QUESTION, recorder, count=45)
     short = judge.selftest(judge.commit(program_of(kit)), QUESTION.contract(KIT, judge))
     return Seen(life, recorder, full, short)
 
 
 def test_it_is_an_event_and_the_rig_knows_what_it_sees(seen: Seen) -> None:
     found = seen.full
-    assert (found.mode, found.grade, len(found.blocks)) == ("full", "quiet", 40)
+    assert (found.mode, found.grade, len(found.blocks)) == ("full", "quiet", 45)
     assert found.sees is not None
     assert 0.03 <= found.sees < 0.04
     assert f"this rig, graded quiet, sees ≥ {100 * found.sees:.1f} %" in selftest_lines(found)
@@ -64,10 +64,14 @@ def test_a_short_selftest_later_does_not_forget_what_the_full_one_saw(seen: Seen
 
 def test_its_runs_are_noise_that_the_simulation_reads(seen: Seen, tmp_path: Path) -> None:
     file = tmp_path / "noise.json"
-    assert seen.recorder.write(file, described(seen.full, KIT, ["small"]))
+    setting = Setting(processors=16, load=0.2, is_realtime=True)
+    assert seen.recorder.write(file, described(seen.full, KIT, ["small"], setting))
     noise = read_recording(file.read_bytes())
     assert len(noise.t_ns) >= 80
-    assert noise.what.startswith("kit tiny, cells small, both arms the same program; graded quiet")
+    assert noise.what.startswith(
+        "kit tiny, cells small, both arms the same program; real-time runs; 16 processors at load"
+        " 0.2; graded quiet; "
+    )
     assert callable(resampled(noise))
     with pytest.raises(UsageError, match="can't be written: File exists"):
         seen.recorder.write(file, "again")

@@ -4,11 +4,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from thermite.cli.arguments import FRACTION, TEXT, FilePath, Names
+from thermite.cli.arguments import FRACTION, TEXT, FilePath, Names, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
@@ -18,15 +18,22 @@ from thermite.harness.judge_here import Question, as_it_stands
 from thermite.harness.local_job import local_judge
 from thermite.harness.rig_selftest import (
     Recorder,
+    Setting,
     check_state,
     described,
     full_selftest,
     program_of,
 )
+from thermite.judge.job.selftest import BLOCKS
 from thermite.kit.manifest import load_kit
 from thermite.report.selftest import selftest_lines
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 from thermite.shipped import shipped
+
+MOST_BLOCKS: Final = 2000
+"""Counted blocks of one selftest: four hours of a cell of 2 s (our bound)."""
+CONTROL_BLOCKS: Final = 16
+"""What the rule needs at least for a known gain: 6 of screen, 10 of confirm (judging, 2.4)."""
 
 
 @click.command("selftest", epilog="Example: thermite rig selftest --state /var/lib/thermite")
@@ -51,6 +58,13 @@ from thermite.shipped import shipped
 )
 @click.option("--min-effect", type=FRACTION, metavar="FRACTION", help="The least gain that counts.")
 @click.option(
+    "--blocks",
+    type=Whole(BLOCKS["full"], MOST_BLOCKS),
+    default=BLOCKS["full"],
+    show_default=True,
+    help="Of the program against itself.",
+)
+@click.option(
     "--record",
     metavar="FILE",
     type=FilePath(dir_okay=False),
@@ -65,11 +79,12 @@ def command(
     cells: tuple[tuple[str, ...], ...],
     metric: str | None,
     min_effect: float | None,
+    blocks: int,
     record: Path | None,
 ) -> None:
     """Measure a program against itself, and say how small a gain this rig sees.
 
-    40 blocks of one and the same build as both arms, then a known gain that the rule must
+    Blocks of one and the same build as both arms, then a known gain that the rule must
     promote. Exit 5 when the rig is found biased or insensitive: it takes no assignment then.
     """
     if record is not None and record.exists():
@@ -83,11 +98,13 @@ def command(
         as_it_stands(folder) as plain_kit,
         local_judge(where, plain_kit, kit.name, settings) as judge,
     ):
-        with pulse(output, f"measuring {kit.name} against itself, at least 56 blocks"):
-            found = full_selftest(judge, kit, program, question, recorder)
+        setting = Setting.now(is_realtime=settings.realtime_runs)
+        least = blocks + CONTROL_BLOCKS
+        with pulse(output, f"measuring {kit.name} against itself, at least {least} blocks"):
+            found = full_selftest(judge, kit, program, question, recorder, count=blocks)
         unfit = judge.bench.book.state.unfit
     recorded = record is not None and recorder.write(
-        record, described(found, kit, wanted or list(kit.cells))
+        record, described(found, kit, wanted or list(kit.cells), setting)
     )
     if record is not None and not recorded:
         output.warn(f"{record} was not written: too few runs were undisturbed")

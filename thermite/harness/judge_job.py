@@ -149,11 +149,15 @@ class Turn:
         self.selftest("short")
 
     def selftest(
-        self, mode: Mode, kept: Callable[[Sequence[Run]], None] = lambda _: None
+        self,
+        mode: Mode,
+        kept: Callable[[Sequence[Run]], None] = lambda _: None,
+        count: int | None = None,
     ) -> RigSelftest | None:
         """Measure the starting commit against itself, and append and return what was seen.
 
         Args:
+            count: counted blocks; None for the mode's own.
             kept: called with the runs of each block that counts.
 
         None: the harness is stopping.
@@ -169,7 +173,13 @@ class Turn:
             before = self.bench.book.state.selftest
             watch = _Stopwatch(kept)
             found = selftest(
-                job, self._desk(), nonce=nonce.hex(), mode=mode, before=before, kept=watch.hear
+                job,
+                self._desk(),
+                nonce=nonce.hex(),
+                mode=mode,
+                count=count,
+                before=before,
+                kept=watch.hear,
             )
             figures = found.figures | {JUDGED_RUN_S: watch.run_s}
             found = msgspec.structs.replace(found, figures=figures)

@@ -112,15 +112,17 @@ class LocalJudge:
         contract: Contract,
         mode: Mode = "short",
         kept: Callable[[Sequence[e.Run]], None] = lambda _: None,
+        count: int | None = None,
     ) -> e.RigSelftest:
         """Measure a commit against itself; the ledger gets what the rig can see.
 
         Args:
+            count: counted blocks; None for the mode's own.
             kept: called with the runs of each block that counts.
         """
         assignment = self._begin(commit, commit, contract)
         state = self.bench.book.state.assignments[assignment]
-        found = Turn(self.bench, state, lambda: False, contract).selftest(mode, kept)
+        found = Turn(self.bench, state, lambda: False, contract).selftest(mode, kept, count)
         if found is None:
             raise RuntimeError("a local job is never asked to stop")
         end = hill_climb.the_end(state, "selftest", self.bench.seed(state))

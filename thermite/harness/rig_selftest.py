@@ -5,7 +5,9 @@ Source: the design page on judging, 3.7.
 
 import json
 import math
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from thermite.errors import NotFoundError, UsageError
@@ -81,17 +83,43 @@ def program_of(kit_folder: Path) -> Path:
 
 
 def full_selftest(
-    judge: LocalJudge, kit: Kit, program: Path, question: Question, recorder: Recorder
+    judge: LocalJudge,
+    kit: Kit,
+    program: Path,
+    question: Question,
+    recorder: Recorder,
+    *,
+    count: int | None = None,
 ) -> RigSelftest:
-    """Measure a program against itself, with a known gain; the ledger gets what was seen."""
+    """Measure a program against itself, with a known gain; the ledger gets what was seen.
+
+    Args:
+        count: counted blocks; None for as many as a selftest has.
+    """
     contract = question.contract(kit, judge)
-    return judge.selftest(judge.commit(program), contract, "full", recorder.hear)
+    return judge.selftest(judge.commit(program), contract, "full", recorder.hear, count)
 
 
-def described(found: RigSelftest, kit: Kit, cells: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class Setting:
+    """In what a recording was made; load: of the minute before, of all processors."""
+
+    processors: int
+    load: float
+    is_realtime: bool
+
+    @classmethod
+    def now(cls, *, is_realtime: bool) -> "Setting":
+        """Look at this machine before it is measured: afterwards the load is our own."""
+        return cls(os.cpu_count() or 1, os.getloadavg()[0], is_realtime)
+
+
+def described(found: RigSelftest, kit: Kit, cells: Sequence[str], setting: Setting) -> str:
     """Return what a noise file says of itself."""
     names = ", ".join(cells)
+    priority = "real-time runs" if setting.is_realtime else "runs at normal priority"
     return (
-        f"kit {kit.name}, cells {names}, both arms the same program; graded {found.grade};"
+        f"kit {kit.name}, cells {names}, both arms the same program; {priority};"
+        f" {setting.processors} processors at load {setting.load:.1f}; graded {found.grade};"
         f" {clock.stamp()[:10]}"
     )

@@ -92,6 +92,7 @@ def selftest(
     *,
     nonce: str,
     mode: Mode = "short",
+    count: int | None = None,
     before: RigSelftest | None = None,
     kept: Callable[[Sequence[Run]], None] = lambda _: None,
 ) -> RigSelftest:
@@ -100,6 +101,7 @@ def selftest(
     Args:
         job: its candidate is both arms; its order_seed belongs to the nonce.
         nonce: hex of the 32 random bytes that the order seed was made from.
+        count: counted blocks; None for the mode's own.
         before: the rig's last selftest, since only two running can show a lean.
         kept: called with the runs of each block that counts.
 
@@ -114,7 +116,7 @@ def selftest(
         _all_well(facts)
         shares, run_s = startup_shares(facts, probes), _run_s(facts)
         blocks = _Blocks(bench, p, bytes.fromhex(job.order_seed), kept)
-        counted = blocks.more(BLOCKS[mode])
+        counted = blocks.more(count or BLOCKS[mode])
         told = noise.figures([stage_d("selftest", block, p) for block in counted])
         told["discard_share"] = blocks.dropped / blocks.number
         told["order_effect"] = _order_effect(counted, p)
