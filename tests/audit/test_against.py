@@ -1,6 +1,7 @@
 """What checkpoints from outside show, and what can't be used as one."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -148,3 +149,38 @@ def test_a_key_that_the_auditor_does_not_trust_is_named(whole: Path, rig_key: Si
     assert codes(found)[0] == ("key_not_trusted", 1)
     assert ("checkpoint_signature", 21) in codes(found)
     assert found.checkpoints_valid == 0
+
+
+def test_all_receipts_that_control_keeps_may_be_given(
+    whole: Path, kept: Path, tmp_path: Path, rig_key: SigningKey, clock: Clock
+) -> None:
+    """Each rig has a folder there; those of others say nothing of this one, and are no fault."""
+    key, home = SigningKey.generate(), tmp_path / "receipts"
+    other = tmp_path / "other" / "ledger.db"
+    other.parent.mkdir()
+    with Ledger.create(other, Facts(key, clock).opened(), key, now=clock) as foreign:
+        note = foreign.newest_note()
+    (home / key.public.id).mkdir(parents=True)
+    (home / key.public.id / "newest.note").write_text(note)
+    assert codes(audit(whole, against=[home]), "warning") == [("no_external_checkpoint", None)]
+    shutil.copytree(kept, home / rig_key.public.id)
+    found = audit(whole, against=[home])
+    assert (found.findings, found.newest_external) == ([], 22)
+
+
+def test_receipts_that_were_put_aside_are_not_given_with_their_folder(
+    whole: Path, kept: Path, rig_key: SigningKey
+) -> None:
+    """As `lost-1` in an outbox: its events are gone by the owner's own word."""
+    gone = Checkpoint(
+        rig_key.public.id, "0f" * 16, 99, b"1" * 32, b"2" * 32, "2026-02-01T00:00:00Z"
+    )
+    (kept / "lost-1").mkdir()
+    (kept / "lost-1/a.txt").write_text(sign_note(gone, rig_key))
+    assert audit(whole, against=[kept]).findings == []
+
+
+def test_a_folder_without_any_checkpoint_is_refused(whole: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="empty holds no checkpoint"):
+        audit(whole, against=[tmp_path / "empty"])

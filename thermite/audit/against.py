@@ -1,13 +1,15 @@
 """Checkpoints kept outside the ledger: the only evidence that its owner can't rewrite.
 
 A checkpoint comes as its text, in a receipt or rig card (both DSSE envelopes), in a
-promotion file, or as one of many such files in a folder.
+promotion file, or as one of many such files in a folder: the rig's outbox, or all receipts that
+control keeps, where each rig has a folder of its own, named by its id.
 
 Source: ledger and signing, 2.6, 3.4 (witnessing) and 3.7 (`--against`).
 """
 
+import contextlib
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +20,7 @@ from thermite.command import strict_base64
 from thermite.command.note import MOST_NOTE_BYTES, Checkpoint, read_note
 from thermite.errors import LedgerError, UsageError
 from thermite.schema.audit import Finding, FindingCode
+from thermite.schema.ids import is_hex32
 from thermite.schema.strict_json import NotStrictJson, read
 
 MOST_FILE_BYTES: Final = 64 << 20
@@ -30,11 +33,15 @@ _NOTE_START: Final = b"thermite/"
 
 @dataclass(frozen=True)
 class Outside:
-    """A checkpoint from outside, believed by nobody yet; place: the file it was in."""
+    """A checkpoint from outside, believed by nobody yet.
+
+    place: the file it was in; rig: the rig whose folder among control's receipts that lay in.
+    """
 
     place: str
     text: str
     said: Checkpoint
+    rig: str | None = None
 
 
 def read_outside(paths: Iterable[Path]) -> list[Outside]:
@@ -42,20 +49,17 @@ def read_outside(paths: Iterable[Path]) -> list[Outside]:
 
     Raises:
         FileNotFoundError: there is no such file.
-        UsageError: a named file holds no checkpoint.
+        UsageError: a named file or folder holds no checkpoint.
     """
     found: list[Outside] = []
     for path in paths:
-        if path.is_dir():
-            found += _in_folder(path)
-            continue
-        outside = _in_file(path)
-        if outside is None:
+        here = list(_in_folder(path) if path.is_dir() else _in_file(path))
+        if not here:
             raise UsageError(
                 f"{path} holds no checkpoint: give a checkpoint, a receipt, a promotion file or a"
                 " folder of them"
             )
-        found.append(outside)
+        found += here
     return found
 
 
@@ -69,6 +73,7 @@ class OutsideCheck:
 
     def take(self, outside: Sequence[Outside]) -> None:
         """Compare all of them, smallest first, and say when none could be used."""
+        outside = [one for one in outside if one.rig in {None, self._rig()}]
         usable = [one for one in outside if self._is_ours(one)]
         for one in sorted(usable, key=lambda one: one.said.size):
             self._compare(one)
@@ -87,6 +92,9 @@ class OutsideCheck:
                     " give receipts with --against",
                 )
             )
+
+    def _rig(self) -> str | None:
+        return None if self._ground.name is None else self._ground.name.split("/")[1]
 
     def _is_ours(self, one: Outside) -> bool:
         return one.said.name == self._ground.name and is_signed(one.text, self._ground.keys)
@@ -159,28 +167,24 @@ class OutsideCheck:
         self._findings.add(finding)
 
 
-def _in_folder(folder: Path) -> list[Outside]:
-    found = []
+def _in_folder(folder: Path, rig: str | None = None) -> Iterator[Outside]:
     try:
         for count, path in enumerate(sorted(folder.iterdir())):
             if count >= MOST_FILES:
                 raise UsageError(f"{folder} holds more than {MOST_FILES} files: name fewer")
             if path.is_file():
-                outside = _in_file(path)
-                found += [] if outside is None else [outside]
+                yield from _in_file(path, rig)
+            elif rig is None and is_hex32(path.name) and path.is_dir():
+                yield from _in_folder(path, rig=path.name)
     except OSError as error:
         raise UsageError(f"{folder} can't be read: {error.strerror}") from None
-    return found
 
 
-def _in_file(path: Path) -> Outside | None:
+def _in_file(path: Path, rig: str | None = None) -> Iterator[Outside]:
     text = _note_text(_read(path))
-    if text is None:
-        return None
-    try:
-        return Outside(str(path), text, read_note(text))
-    except LedgerError:
-        return None
+    if text is not None:
+        with contextlib.suppress(LedgerError):
+            yield Outside(str(path), text, read_note(text), rig)
 
 
 def _read(path: Path) -> bytes:
