@@ -73,6 +73,18 @@ def test_an_accepted_assignment_ends_with_0_and_its_receipt(desk: Desk) -> None:
     assert listed["receipt"] == told["receipt"]
 
 
+@pytest.mark.parametrize("is_here", [False, True])
+def test_what_follows_an_acceptance_can_be_typed(desk: Desk, *, is_here: bool) -> None:
+    if is_here:
+        (desk.folder / "rig/ledger.db").touch()
+    thread = answering(desk, lambda order: desk.rig.answer(order, "accepted"))
+    given = ["project/contract.json", "--kit", "kit", "--rig", "bench", "--wait"]
+    last = desk.run("assign", *given).stdout.splitlines()[-1]
+    thread.join()
+    watch = "thermite watch --state rig" if is_here else "thermite watch"
+    assert last.endswith(f"; follow it with {watch}")
+
+
 def test_a_refused_assignment_ends_with_4_and_the_rigs_words(desk: Desk) -> None:
     thread = answering(
         desk,

@@ -1,6 +1,8 @@
 """`thermite assign`: complete a contract, sign it, and send it to a rig."""
 
 import contextlib
+import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from thermite.cli.control_side import (
 )
 from thermite.cli.exits import Exit
 from thermite.cli.output import Output, with_output
+from thermite.cli.program import near
 from thermite.cli.pulse import pulse
 from thermite.control.assign import Prepared, prepare, send
 from thermite.control.contract_file import read_contract_file, save_ids
@@ -169,4 +172,6 @@ def answer(
     for warning in found.warnings:
         output.warn(warning)
     output.document(told)
-    output.result(f"accepted: event {found.event_seq}; follow it with thermite watch")
+    state = Path(prepared.rig.inbox).parent
+    here = f" --state {shlex.quote(near(state))}" if os.access(state / "ledger.db", os.R_OK) else ""
+    output.result(f"accepted: event {found.event_seq}; follow it with thermite watch{here}")

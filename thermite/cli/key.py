@@ -11,6 +11,7 @@ from thermite.cli.control_side import rig_option, signing_key, with_home, with_k
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
+from thermite.cli.question import agreed
 from thermite.command.keyring import PublicKey, SigningKey
 from thermite.command.trust import MOST_TRUST_BYTES, read_trust
 from thermite.control.assign import send_order
@@ -223,7 +224,7 @@ def _trust_here(output: Output, state: Path, raw: bytes, *, replace: bool, yes: 
 
     for one in read_trust(raw):
         output.progress(_rights(one))
-    if not yes and not click.confirm(f"let {state} trust these keys?", err=True):
+    if not agreed(f"let {state} trust these keys?", yes=yes):
         raise CommandEnds(Exit.WRONG_STATE, "nothing was changed")
     version, keys = by_hand.trust_here(state, raw, replace=replace)
     output.document({"version": version, "keys": [key.id for key in keys], "replaced": replace})

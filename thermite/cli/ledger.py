@@ -16,6 +16,7 @@ from thermite.cli.arguments import PATH, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.ledger_file import ledger_at
 from thermite.cli.output import Output, with_output
+from thermite.cli.question import agreed
 from thermite.ledger.backup import back_up
 from thermite.ledger.replay import checked, newest
 from thermite.report import ledger as report
@@ -131,7 +132,7 @@ def accept_loss(output: Output, *, state: Path, yes: bool) -> None:
     """
     from thermite.harness import by_hand  # noqa: PLC0415 - the other commands need no harness
 
-    if not yes and not click.confirm(f"record in {state} that events are lost?", err=True):
+    if not agreed(f"record in {state} that events are lost?", yes=yes):
         raise CommandEnds(Exit.WRONG_STATE, "nothing was recorded")
     gap = by_hand.accept_loss(state)
     output.document({"from": gap.from_, "to": gap.to})

@@ -61,7 +61,10 @@ def trust_problems(keys: Sequence[TrustedKey]) -> list[str]:
         problems.append(f"{len(keys)} keys are listed, and a trust has at most {MOST_KEYS}")
     roots = sum("root" in key.roles for key in keys)
     if keys and roots != 1:
-        problems.append(f"{roots} keys have the role root, and exactly one has it")
+        problems.append(
+            f"{roots} keys have the role root, and exactly one has it: write role=root behind its"
+            " line alone"
+        )
     seen: set[str] = set()
     for key in keys:
         problems.extend(f"key {key.id[:40]}: {text}" for text in _key_problems(key))

@@ -17,6 +17,7 @@ LOOK_EVERY_S: Final = 0.2
 SAY_EVERY_S: Final = 20.0
 """How often a waiting person is told what is waited for (known faults, U7: at least every 30 s)."""
 _MOST_REASON: Final = 1 << 16
+_NOTHING: Final = "no answer yet"
 
 
 class Turned(Strict):
@@ -42,7 +43,7 @@ def wait_for(
         UnreachableError: the outbox is not there.
     """
     began = told = time.monotonic()
-    said = ""
+    said = _NOTHING  # that needs no saying at once
     while True:
         receipt = receipt_for(rig, order.digest)
         if receipt is not None and receipt.outcome != "waiting":
@@ -53,7 +54,7 @@ def wait_for(
         now = time.monotonic()
         if now - began >= most_s:
             return None
-        text = f"the rig waits: {receipt.message}" if receipt is not None else "no answer yet"
+        text = f"the rig waits: {receipt.message}" if receipt is not None else _NOTHING
         if text != said or now - told >= SAY_EVERY_S:
             tell(f"{text} ({now - began:.0f} s)")
             said, told = text, now
