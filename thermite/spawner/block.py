@@ -27,9 +27,15 @@ _ROUND_S: Final = 0.005
 class Blocks:
     """The block that runs now, if one does."""
 
-    def __init__(self, ground: Ground, lock_folder: str) -> None:
+    def __init__(self, ground: Ground) -> None:
+        """Make ready for blocks.
+
+        Raises:
+            RefusedError, OSError: the folder of the clock locks can't be had.
+        """
+        lock_folder(ground)
         self._ground = ground
-        self._locks = ClockLocks(lock_folder)
+        self._locks = ClockLocks(lambda: lock_folder(ground))
         self._frozen: dict[str, tuple[Live, float, float | None]] = {}
         self._released = 0
 
@@ -44,11 +50,15 @@ class Blocks:
             raise RefusedError("a block runs already")
         ground.is_timing = True
         began, released = raw_ns(), self._released
-        holder = yield from self._locks.take(
-            fields["cpus"] or ground.run_cpus,
-            fields["cards"],
-            lambda: released == self._released,
-        )
+        try:
+            holder = yield from self._locks.take(
+                fields["cpus"] or ground.run_cpus,
+                fields["cards"],
+                lambda: released == self._released,
+            )
+        except (OSError, RefusedError) as error:
+            yield from self.release()
+            raise RefusedError(f"no clock lock can be taken: {error}") from None
         if released != self._released:
             raise RefusedError("the block was given up: its harness is gone")
         if holder is not None:

@@ -89,7 +89,8 @@ def usage_fields(usage: resource.struct_rusage) -> dict[str, int]:
 class ClockLocks:
     """Files that are locked for the length of a block: one per CPU and card."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: Callable[[], str]) -> None:
+        """`folder`: makes the folder where it is gone, and returns it."""
         self._folder = folder
         self._held: list[int] = []
 
@@ -100,12 +101,15 @@ class ClockLocks:
 
         Args:
             is_wanted: whether somebody still waits for them; else none is taken any more.
+
+        Raises:
+            OSError: a lock can't be made; some may be held.
         """
         names = [f"clock-cpu{cpu}.lock" for cpu in sorted(set(cpus))]
         names += [f"clock-{card}.lock" for card in sorted(set(cards))]
-        give_up = time.monotonic() + _LONGEST_WAIT_S
+        folder, give_up = self._folder(), time.monotonic() + _LONGEST_WAIT_S
         for name in names:
-            path = f"{self._folder}/{name}"
+            path = f"{folder}/{name}"
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             while not _locked(fd):
                 if time.monotonic() > give_up:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from . import linux
 from .absence import is_exact
-from .block import Blocks, lock_folder
+from .block import Blocks
 from .choosing import chosen
 from .ending import end_strays, end_strays_for_ever
 from .family import Family
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     try:
         settings = read_settings(_read_all(int(argv[1])))
         ground = prepared(settings)
-        blocks = Blocks(ground, lock_folder(ground))
+        blocks = Blocks(ground)
     except (BadSettingsError, RefusedError, OSError) as error:
         sys.stderr.write(f"thermite spawner: {error}\n")
         return _INFRASTRUCTURE
