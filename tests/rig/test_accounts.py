@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from thermite.errors import UsageError
+from thermite.rig import accounts
 from thermite.rig.accounts import (
     HOME,
     LEASES,
@@ -74,12 +75,22 @@ def test_the_spawner_knows_them_by_the_same_mark_numbers_and_leases(
     assert Path(settings.DEFAULT_RUN_DIR) / "uids" == LEASES
 
 
+@pytest.mark.parametrize("numbers", [range(58_000, 59_000), range(7, 9), range(100, 109)], ids=str)
+def test_a_number_that_owns_a_rigs_folder_never_becomes_a_stages(numbers: range) -> None:
+    assert uids.OWNERS == accounts.OWNERS
+    owners, others = (accounts._part(numbers, is_owner=one) for one in (True, False))
+    assert sorted([*owners, *others]) == list(numbers)
+    for name in NAMES:
+        assert uids.numbers_for(name, numbers) == (owners if name in uids.OWNERS else others)
+
+
 def test_each_is_a_user_and_a_group_that_nobody_can_become(etc: Path) -> None:
     assert make_accounts(NAMES, RANGE, {58_001}, etc) == NAMES
-    assert ours(etc) == dict(zip(NAMES, [58_000, *range(58_002, 58_010)], strict=True))
+    numbers = [58_750, 58_751, 58_000, *range(58_002, 58_008)]
+    assert ours(etc) == dict(zip(NAMES, numbers, strict=True))
     after = {name: (etc / name).read_text("latin-1").splitlines() for name in FILES}
-    assert "run:x:58008:58008:thermite rig:/nonexistent:/usr/sbin/nologin" in after["passwd"]
-    assert "run:x:58008:" in after["group"]
+    assert "run:x:58006:58006:thermite rig:/nonexistent:/usr/sbin/nologin" in after["passwd"]
+    assert "run:x:58006:" in after["group"]
     assert "run:!:::::::" in after["shadow"]
     assert "run:!::" in after["gshadow"]
     assert all(found(etc)[name].startswith(BEFORE[name]) for name in FILES)

@@ -15,6 +15,7 @@ import pytest
 
 from tests.namespaced import Namespace, possible
 from tests.open_folder import open_folder
+from tests.spawner.family import Tree
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
 from thermite.schema.stage import CollectLimits, Entry, Limits, StageResult
@@ -111,3 +112,38 @@ def run(rig: Stages) -> Iterator[Runner]:
 def users_run(users_rig: Stages) -> Iterator[Runner]:
     with users_rig.slot("run-0") as slot:
         yield Runner(users_rig, slot)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
+    trees: list[Tree] = []
+
+    def grown(*texts: str, **config: Any) -> Tree:  # noqa: ANN401 - SpawnerConfig's fields
+        trees.append(Tree(tmp_path, *texts, **config))
+        return trees[-1]
+
+    yield grown
+    for one in trees:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.process.communicate()
+
+
+@pytest.fixture
+def users_tree(place: Path) -> Iterator[Callable[..., Tree]]:
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    trees: list[Tree] = []
+    with Namespace() as ns:
+
+        def grown(*texts: str, **config: Any) -> Tree:  # noqa: ANN401
+            config = {"isolation": "users", "run_dir": place / "run", "namespace": ns, **config}
+            place.chmod(0o1777)
+            trees.append(Tree(place, *texts, **config))
+            return trees[-1]
+
+        yield grown
+        for one in trees:
+            assert one.process.poll() is not None or ns.bystanders() == 3
+            one.process.kill()  # unshare takes the whole namespace with it
+            one.process.communicate()

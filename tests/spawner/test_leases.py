@@ -5,7 +5,6 @@ holds that its bystanders are alive at the end of each test.
 """
 
 import contextlib
-import os
 from pathlib import Path
 
 import psutil
@@ -167,28 +166,6 @@ def test_what_lives_under_a_uid_that_a_dead_spawner_left_is_ended(place: Path) -
         with stages.slot("run-0") as slot:
             assert Runner(stages, slot).sh("true").isolation.uid == OTHER_SLOT
         assert ns.bystanders() == 2  # the one that had this uid is gone, the others are not
-
-
-def test_the_ledger_of_a_rig_that_ended_is_no_leaving_of_its_number(
-    new_rig: NewRig, place: Path
-) -> None:
-    """A number is given up with its rig, and is another rig's next: what it owns there stays."""
-    numbers = range(58900, 58910)
-    place.chmod(0o755)  # may be listed, so that what is in it can be found
-    kept = []
-    for uid in numbers:
-        state = place / f"rig of {uid}"
-        (state / "keys").mkdir(parents=True)
-        for path in (state / "ledger.db", state / "keys/rig.key"):
-            path.write_bytes(b"kept")
-            kept.append(path)
-        for path in (state / "ledger.db", state / "keys/rig.key", state / "keys"):
-            os.chown(path, uid, uid)
-        os.chown(state, 0, uid)
-        state.chmod(0o1771)
-    with new_rig(uid_range=(numbers[0], numbers[-1])) as stages, stages.slot("run-0") as slot:
-        assert Runner(stages, slot).sh("true").isolation.uid in numbers
-    assert all(path.read_bytes() == b"kept" for path in kept)
 
 
 @pytest.mark.parametrize("slot", ["thermite", "supervisor"])

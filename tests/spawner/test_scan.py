@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spawner.test_family import WAIT, Tree
+from tests.spawner.family import WAIT, Tree
 from thermite.spawner import scan
 
 DEEP = """

@@ -38,6 +38,8 @@ LEASES: Final = Path("/run/thermite/uids")
 _RANGE: Final = (58000, 58999)
 """THERMITE_UID_RANGE by default (isolation, 4.1)."""
 _WHOLE_RIG: Final = ("thermite", "supervisor", "reaper", "check", "import", DROP_GROUP)
+OWNERS: Final = ("thermite", "supervisor")
+"""Who owns a rig's folder: his number must never become a stage's (thermite.spawner.uids)."""
 _MOST_BYTES: Final = 64 << 20
 _NEW: Final = ".thermite-new"
 _SECRET: Final = {"shadow": "{name}:!:::::::\n", "gshadow": "{name}:!::\n"}
@@ -178,16 +180,24 @@ def _refuse_others(names: Sequence[str], etc: Path) -> None:
 def _given(
     names: Sequence[str], numbers: tuple[int, int], taken: Collection[int]
 ) -> dict[str, int]:
-    """Return a number for each name, the lowest first."""
+    """Return a number for each name: the lowest of the part that its kind has."""
     low, high = numbers
-    free = (number for number in range(low, high + 1) if number not in taken)
-    given = dict(zip(names, free, strict=False))
+    given: dict[str, int] = {}
+    for is_owner in (False, True):
+        free = (n for n in _part(range(low, high + 1), is_owner=is_owner) if n not in taken)
+        given |= zip([name for name in names if (name in OWNERS) == is_owner], free, strict=False)
     if len(given) < len(names):
         raise UsageError(
             f"only {len(given)} of {len(names)} numbers from {low} to {high} are free: widen"
             " THERMITE_UID_RANGE"
         )
-    return given
+    return {name: given[name] for name in names}
+
+
+def _part(numbers: range, *, is_owner: bool) -> range:
+    """Return the numbers for who owns a rig's folder, the last quarter, or those for the others."""
+    owners = max(len(OWNERS), len(numbers) // 4)
+    return numbers[-owners:] if is_owner else numbers[:-owners]
 
 
 def _table(path: Path) -> dict[str, list[str]]:

@@ -12,7 +12,6 @@ import ctypes
 import os
 import stat
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
@@ -20,12 +19,10 @@ from typing import Final
 from .fork import finished, fork, trouble
 from .ground import Ground, Slot
 from .loop import Step
+from .shared import Look
 from .tree import empty, open_folder
 from .vocabulary import RefusedError
 
-_TOPS: Final = {"/tmp": 12, "/var/tmp": 12, "/dev/shm": 12, "/run": 4, "/var": 3, "/dev": 2}  # noqa: S108 - looked at
-"""Where shared folders are looked for, and how many levels down."""
-_MOST_FOLDERS: Final = 10_000
 _SWEEP_S: Final = 60.0
 _SHORT_LOOK: Final = 512
 """Entries of a folder that are looked at without a fork: about half a millisecond."""
@@ -95,43 +92,15 @@ def _sweep(
     """
     gone = sum(_remove_segment(kind, number) for kind, number in _segments(uid))
     folders: list[str] = []
-    around = {os.path.realpath(top): levels for top, levels in _TOPS.items()}
-    queue = deque(around.items() if moved is None else ((path, 1) for path in moved))
-    for path, owned in _shared(uid, queue):
-        gone += _remove_owned(path, owned)
-        folders.append(path)
-    text = "\0".join([str(gone), "more" if queue else _WHOLE, *folders])
+    look = Look({uid}, moved)
+    for path, mode, owned in look:
+        # By its mode, and not by what this process may do there: a rig keeps its ledger in a
+        # folder of its harness's group.
+        if mode & stat.S_IWOTH and os.access(path, os.W_OK):
+            gone += _remove_owned(path, list(owned))
+            folders.append(path)
+    text = "\0".join([str(gone), _WHOLE if look.is_whole else "more", *folders])
     say(text.encode("utf-8", "surrogateescape"))
-
-
-def _shared(uid: int, queue: deque[tuple[str, int]]) -> Iterator[tuple[str, list[str]]]:
-    """Return folders of others in which anybody may write, with the names of `uid` there.
-
-    queue: folders and how many levels to go down from each; the upper ones come first, and
-    what could not be looked into is left in it. Its own folders are names, not gone into.
-    """
-    seen: set[tuple[int, int]] = set()
-    while queue and len(seen) < _MOST_FOLDERS:
-        path, levels = queue.popleft()
-        try:
-            found = os.lstat(path)
-            if (found.st_dev, found.st_ino) in seen or not os.access(path, os.R_OK | os.X_OK):
-                continue
-            seen.add((found.st_dev, found.st_ino))
-            with os.scandir(path) as listing:
-                entries = [(one.name, one.stat(follow_symlinks=False)) for one in listing]
-        except OSError:
-            continue
-        # By its mode, and not by what this process may do there: a rig that has ended keeps its
-        # ledger in a folder of its harness's group, and this number may once have been that one's.
-        if found.st_mode & stat.S_IWOTH and os.access(path, os.W_OK):
-            yield path, [name for name, one in entries if one.st_uid == uid]
-        if levels:
-            queue.extend(
-                (f"{path.rstrip('/')}/{name}", levels - 1)
-                for name, one in entries
-                if stat.S_ISDIR(one.st_mode) and one.st_uid != uid
-            )
 
 
 def _remove_owned(path: str, names: Sequence[str]) -> int:

@@ -4,22 +4,29 @@ A file's name is the uid, its content the rig's folder and the slot. Who holds t
 the uid; a file with a free lock that names this very folder is what this rig's dead spawner
 left, and its uid is emptied and used again in the same slot. Accounts that `rig init` made come
 before numbers that nobody has. Source: isolation, 4.1.
+
+A rig's folder outlives its leases, and whatever a stage's user owns in shared folders is swept
+away. So who owns a rig's folder has its number from a part of the range that no stage's comes
+from; the number stays that rig's while the folder is there; and none is leased that owns
+anything in a shared folder. The first holds after a reboot too, when the leases are gone; the
+last, for numbers that another range or an account has given away.
 """
 
 import fcntl
 import os
 import pwd
 import stat
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from . import scan
 from .settings import BadSettingsError
+from .shared import Look
 
+OWNERS: Final = ("thermite", "supervisor")
+"""The slots whose users own files in the rig's folder for as long as it is there."""
 _MOST_CONTENT: Final = 8192
-_KEEPERS: Final = ("thermite", "supervisor")
-"""Whose files stay in a rig's folder when it has ended: ledger, keys, access."""
 _MADE: Final = ("thermite rig", "/nonexistent", "/usr/sbin/nologin")
 """Comment, home and shell of the accounts that `rig init` makes."""
 
@@ -45,28 +52,26 @@ class Leases:
         _make_private(self.folder)
         wanted = list(slots)
         self._take_back(wanted)
-        used = scan.all_uids()
-        for slot in wanted:
-            uid = _account_of(slot)
-            if slot not in self.held and uid is not None and uid not in used:
-                self._lock(uid, slot)
-        numbers = range(self.low, self.high + 1)
-        # A uid that nobody had before owns no file anywhere: such ones first.
-        for known in (False, True):
-            for uid in numbers:
-                if all(slot in self.held for slot in wanted):
-                    return
-                path = f"{self.folder}/{uid}"
-                if uid in self._fds or os.path.exists(path) != known or uid in used:
-                    continue
-                if known and _owns_a_rigs_files(path):
-                    continue
-                if not _is_account(uid):
-                    self._lock(uid, next(slot for slot in wanted if slot not in self.held))
         missing = [slot for slot in wanted if slot not in self.held]
-        if missing:
+        if not missing:
+            return
+        alive, (here, elsewhere) = scan.all_uids(), self._owning()
+        for slot in missing:
+            account = _account_of(slot)
+            if account is not None and account not in alive:
+                self._lock(account, slot)
+        # What a number has in this very rig's folder is no reason against its owner's having it.
+        passed = {slot: alive | elsewhere | (set() if slot in OWNERS else here) for slot in missing}
+        left = [
+            slot
+            for slot in missing
+            if slot not in self.held
+            and not any(self._lock(uid, slot) for uid in self._free(slot, passed[slot]))
+        ]
+        if left:
+            owning = f", {len(elsewhere)} of which own files in shared folders" if elsewhere else ""
             raise BadSettingsError(
-                f"no free uid for {', '.join(missing)} from {self.low} to {self.high}:"
+                f"no free uid for {', '.join(left)} from {self.low} to {self.high}{owning}:"
                 " widen THERMITE_UID_RANGE"
             )
 
@@ -76,7 +81,9 @@ class Leases:
 
     def release(self, uid: int) -> None:
         """Give back what a dead spawner left and no slot of this one needs."""
-        os.unlink(f"{self.folder}/{uid}")
+        path = f"{self.folder}/{uid}"
+        if not _is_kept(path):
+            os.unlink(path)
         os.close(self._fds.pop(uid))
         if uid in self.left_behind:
             self.left_behind.remove(uid)
@@ -108,15 +115,53 @@ class Leases:
             if slot in wanted and slot not in self.held:
                 self.held[slot] = uid
 
-    def _lock(self, uid: int, slot: str) -> None:
+    @property
+    def _range(self) -> range:
+        return range(self.low, self.high + 1)
+
+    def _owning(self) -> tuple[set[int], set[int]]:
+        """Return whose numbers own something in shared folders: in this rig's own, elsewhere."""
+        here, elsewhere = set[int](), set[int]()
+        state = os.path.realpath(self.state)
+        for path, _, names in Look(self._range):
+            is_here = path == state or path.startswith(f"{state}/")
+            (here if is_here else elsewhere).update(names.values())
+        return here, elsewhere
+
+    def _free(self, slot: str, passed: Container[int]) -> Iterator[int]:
+        """Return the numbers to try for a slot: those that nobody had since the start first."""
+        known = {*os.listdir(self.folder)}
+        own = [uid for uid in numbers_for(slot, self._range) if uid not in self._fds]
+        for uid in sorted(own, key=lambda uid: str(uid) in known):
+            if uid not in passed and not _is_account(uid):
+                yield uid
+
+    def _lock(self, uid: int, slot: str) -> bool:
+        """Lease a number, but for one that is kept for another rig; return whether it is had."""
         path = f"{self.folder}/{uid}"
         fd = _locked(path)
         if fd is None:
-            return
+            return False
+        if _is_kept(path):
+            os.close(fd)
+            return False
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{self.state}\n{slot}\n".encode("utf-8", "surrogateescape"), 0)
         self._fds[uid] = fd
         self.held[slot] = uid
+        return True
+
+
+def numbers_for(slot: str, numbers: range) -> range:
+    """Return the part of a range that a slot's number comes from; the last quarter owns rigs."""
+    owners = max(len(OWNERS), len(numbers) // 4)
+    return numbers[-owners:] if slot in OWNERS else numbers[:-owners]
+
+
+def _is_kept(path: str) -> bool:
+    """Return whether a lease is of who owns a rig's folder that is still there."""
+    state, slot, *_ = [*_content(path), "", ""]
+    return slot in OWNERS and os.path.lexists(state)
 
 
 def _locked(path: str) -> int | None:
@@ -142,15 +187,6 @@ def _content(path: str) -> list[str]:
         return os.read(fd, _MOST_CONTENT).decode("utf-8", "surrogateescape").splitlines()
     finally:
         os.close(fd)
-
-
-def _owns_a_rigs_files(path: str) -> bool:
-    """Return whether a lease names a folder that is still there and a slot that owns files in it.
-
-    Whoever had that number could read the rig's key, and write its ledger.
-    """
-    state, slot, *_ = [*_content(path), "", ""]
-    return slot in _KEEPERS and os.path.isdir(state)
 
 
 def _make_private(folder: str) -> None:
