@@ -36,3 +36,12 @@ def lease_uids() -> None:
         os.environ["THERMITE_UID_RANGE"] = f"{low}-{low + EACH - 1}"
         return
     raise RuntimeError(f"{MOST} test processes run already: {FOLDER} has no free number")
+
+
+def few_uids(count: int) -> tuple[int, int]:
+    """Return first and last of so few of this process's numbers that rigs get in each other's way.
+
+    They are none that its other rigs have, which take the lowest. A plain user leases none.
+    """
+    low = int(os.environ.get("THERMITE_UID_RANGE", f"{LOW}-").partition("-")[0]) + EACH // 2
+    return low, low + count - 1

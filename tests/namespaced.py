@@ -18,6 +18,7 @@ from typing import Self
 OTHER_SLOT = 57_990
 """In no range that a rig or a test leases from: whoever leased it would have to kill it."""
 ORDINARY = 1001
+NOBODY = -1
 UNSHARE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
@@ -31,7 +32,9 @@ def possible() -> bool:
 class Namespace:
     """One namespace; each bystander alone holds the write end of a named pipe while it lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ended: int = NOBODY) -> None:
+        """`ended`: the uid of the bystander that shall be killed; any other's death ends all."""
+        self._ended = ended
         self._folder = tempfile.TemporaryDirectory(prefix="thermite-bystanders-")
         self._read = []
         for number in range(3):
@@ -43,7 +46,16 @@ class Namespace:
     def prefix(self) -> list[str]:
         """The command that runs a command inside."""
         mine = str(Path("/proc/self/ns/pid").readlink())
-        return [*UNSHARE, sys.executable, "-I", "-S", __file__, mine, self._folder.name]
+        return [
+            *UNSHARE,
+            sys.executable,
+            "-I",
+            "-S",
+            __file__,
+            mine,
+            self._folder.name,
+            str(self._ended),
+        ]
 
     def bystanders(self) -> int:
         """How many of the three are alive."""
@@ -64,15 +76,16 @@ class Namespace:
         self._folder.cleanup()
 
 
-def _main(outside: str, folder: str, command: list[str]) -> int:
+def _main(outside: str, folder: str, ended: int, command: list[str]) -> int:
     if str(Path("/proc/self/ns/pid").readlink()) == outside or os.getpid() != 1:
         sys.stderr.write("this is no pid namespace of its own: nothing is run\n")
         return 99
-    bystanders = []
+    bystanders = {}
     for number, uid in enumerate((0, OTHER_SLOT, ORDINARY)):
         write = os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CLOEXEC)
-        bystanders.append(os.fork())
-        if bystanders[-1] == 0:
+        bystander = os.fork()
+        bystanders[bystander] = uid
+        if bystander == 0:
             os.set_inheritable(write, True)  # noqa: FBT003 - positional only
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
@@ -81,7 +94,7 @@ def _main(outside: str, folder: str, command: list[str]) -> int:
     child = os.posix_spawn(command[0], command, os.environ)
     while True:
         pid, status = os.wait()
-        if pid in bystanders:
+        if bystanders.get(pid, ended) != ended:
             sys.stderr.write("a bystander was killed\n")
             return 98
         if pid == child:
@@ -89,4 +102,4 @@ def _main(outside: str, folder: str, command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1], sys.argv[2], sys.argv[3:]))
+    sys.exit(_main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]))

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.leased import few_uids
 from tests.namespaced import OTHER_SLOT, Namespace, possible
 from tests.spawner.conftest import NewRig, Runner
 from thermite.errors import InfrastructureError
@@ -119,16 +120,21 @@ def test_the_stage_root_that_a_dead_spawner_made_elsewhere_is_removed(
 def test_too_narrow_a_range_of_uids_is_said(new_rig: NewRig) -> None:
     with (
         pytest.raises(InfrastructureError, match="widen THERMITE_UID_RANGE"),
-        new_rig(uid_range=(58900, 58901)),
+        new_rig(uid_range=few_uids(2)),
     ):
         pass
+
+
+def _numbers(count: int) -> range:
+    low, high = few_uids(count)
+    return range(low, high + 1)
 
 
 def test_numbers_of_dead_rigs_are_leased_when_no_fresh_one_is_left(
     new_rig: NewRig, place: Path
 ) -> None:
     """They are what keeps a number back that may own files; a rig that ends gives them up."""
-    leases, numbers = place / "run/uids", range(58900, 58910)
+    leases, numbers = place / "run/uids", _numbers(10)
     leases.mkdir(parents=True, mode=0o700)
     for uid in numbers:
         (leases / str(uid)).write_text("/gone/rig\nrun-0\n")
@@ -155,7 +161,7 @@ def test_what_lives_under_a_uid_that_a_dead_spawner_left_is_ended(place: Path) -
     leases.mkdir(parents=True, mode=0o700)
     (leases / str(OTHER_SLOT)).write_text(f"{place / 'rig'}\nrun-0\n")
     with (
-        Namespace() as ns,
+        Namespace(ended=OTHER_SLOT) as ns,
         spawner(
             place / "rig",
             within=ns.prefix,
@@ -173,7 +179,7 @@ def test_the_number_that_owns_an_ended_rigs_files_is_nobody_elses_next(
     new_rig: NewRig, place: Path, slot: str
 ) -> None:
     """Its rig takes it back; a candidate under it could read the key and write the ledger."""
-    leases, numbers = place / "run/uids", range(58900, 58910)
+    leases, numbers = place / "run/uids", _numbers(10)
     leases.mkdir(parents=True, mode=0o700)
     (place / "ended").mkdir()
     for uid in numbers:

@@ -60,8 +60,8 @@ def _changed(path: str) -> int:
 class Look:
     """One look at the folders that users may read, the upper ones first.
 
-    Yields each with its mode and the names in it that one of `uids` owns, and the owner. What they own is
-    not gone into, nor what this process may not read; root looks where one of them could.
+    Yields each with its mode and the names in it that one of `uids` owns, and the owner. What
+    they own is not gone into, nor what this process may not read; root looks where they could.
     """
 
     def __init__(self, uids: Container[int], folders: Sequence[str] | None = None) -> None:
