@@ -216,3 +216,25 @@ def test_kit_new_names_the_steps_that_work_on_what_it_made(
     assert run(["kit", "new", "bare", "--describe", *commands]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "then  known candidates in bare/candidates, and thermite kit test bare"
+
+
+def test_a_kit_that_we_ship_goes_by_its_name_where_nothing_else_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    contract = str(ROOT / "examples/matmul/contract.toml")
+    named = [
+        ["kit", "check", "smoke-cpu"],
+        ["kit", "show", "demo-cpu"],
+        ["kit", "fit", "demo-cpu", "--contract", contract],
+        ["kit", "bundle", "demo-cpu"],
+    ]
+    for argv in named:
+        assert run(argv) == 0, argv
+    assert run(["kit", "test", "smoke-cpu", "--only", "nobody"]) == 3
+    assert "it has 01-" in capsys.readouterr().err
+    assert run(["judge", "nowhere", "--kit", "smoke-cpu"]) == 3
+    assert "there is no folder nowhere" in capsys.readouterr().err
+    assert run(["kit", "check", "nobodys-kit"]) == 3
+    (tmp_path / "smoke-cpu").mkdir()
+    assert run(["kit", "check", "smoke-cpu"]) == 4  # somebody's own, and an empty one

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import click
 
 from thermite.schema.contract import LIMITS, WHOLE_LIMITS
+from thermite.shipped import shipped, shipped_names
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]
@@ -94,6 +95,21 @@ class FilePath(click.Path):
         """Return the path."""
         if not value:
             self.fail(_EMPTY, param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class KitFolder(FilePath):
+    """A kit's folder; or the bare name of a kit that we ship, where nothing here has that name."""
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - likewise
+        """Return the path."""
+        if isinstance(value, str) and value in shipped_names("kits") and not Path(value).exists():
+            return shipped(f"kits/{value}")
         return super().convert(value, param, ctx)
 
 
@@ -208,6 +224,7 @@ class Names(_Type):
 TEXT: Final = Text()
 PLACE: Final = Place()
 PATH: Final = FilePath()
+KIT: Final = KitFolder()
 SECONDS: Final = Number(least=0, most=MOST_SECONDS)
 FRACTION: Final = Number(above=0, most=10)
 """A gain; ten times is `suspect_gain` (judging, 3.3)."""

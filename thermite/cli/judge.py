@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from thermite.cli.arguments import FRACTION, PATH, PLACE, TEXT, FilePath, Names
+from thermite.cli.arguments import FRACTION, PATH, PLACE, TEXT, FilePath, KitFolder, Names
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
@@ -37,7 +37,7 @@ EXITS: Final = {
     "kit_folder",
     required=True,
     metavar="DIR",
-    type=FilePath(exists=True, file_okay=False),
+    type=KitFolder(exists=True, file_okay=False),
     help="The kit that judges.",
 )
 @click.option(

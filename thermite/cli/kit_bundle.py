@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.arguments import KIT, PATH, TEXT
 from thermite.cli.kit_check import kit_folder
 from thermite.cli.output import Output, with_output
 from thermite.control.bundles import SHA12
@@ -16,8 +16,8 @@ from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import is_repository
 
 
-@click.command("bundle", epilog="Example: thermite kit bundle kits/demo-cpu --out demo.bundle")
-@click.argument("folder", metavar="DIR", type=PATH)
+@click.command("bundle", epilog="Example: thermite kit bundle demo-cpu --out demo.bundle")
+@click.argument("folder", metavar="DIR", type=KIT)
 @click.option("--rev", type=TEXT, help="Another revision than HEAD, where DIR is a repository.")
 @click.option("--out", type=PATH, help="Else kit-<hash>.bundle, here.")
 @with_output

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.arguments import PATH
+from thermite.cli.arguments import KIT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.errors import NotFoundError
@@ -14,8 +14,8 @@ from thermite.kit.known import read_known
 from thermite.schema.document import printable
 
 
-@click.command("check", epilog="Example: thermite kit check kits/smoke-cpu --strict")
-@click.argument("folder", metavar="DIR", type=PATH)
+@click.command("check", epilog="Example: thermite kit check smoke-cpu --strict")
+@click.argument("folder", metavar="DIR", type=KIT)
 @click.option("--strict", is_flag=True, help="Warn of what makes a kit easy to fool, too.")
 @with_output
 def command(output: Output, *, folder: Path, strict: bool) -> None:

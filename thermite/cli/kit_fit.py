@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.arguments import KIT, PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.kit_check import examined
 from thermite.cli.output import Output, with_output
@@ -15,9 +15,9 @@ from thermite.schema.contract_text import contract_of
 
 
 @click.command(
-    "fit", epilog="Example: thermite kit fit kits/demo-cpu --contract contract.toml --target cpu"
+    "fit", epilog="Example: thermite kit fit demo-cpu --contract contract.toml --target cpu"
 )
-@click.argument("folder", metavar="DIR", type=PATH)
+@click.argument("folder", metavar="DIR", type=KIT)
 @click.option("--contract", "file", type=PATH, required=True, help="The contract, .toml or .json.")
 @click.option("--target", type=TEXT, default="cpu", show_default=True, help="The rig's target.")
 @with_output

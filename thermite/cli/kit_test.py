@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.arguments import KIT, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
@@ -19,8 +19,8 @@ NARROWEST: Final = 16
 """Characters of the column of names when all of them are short."""
 
 
-@click.command("test", epilog="Example: thermite kit test kits/smoke-cpu")
-@click.argument("folder", metavar="DIR", type=PATH)
+@click.command("test", epilog="Example: thermite kit test smoke-cpu")
+@click.argument("folder", metavar="DIR", type=KIT)
 @click.option(
     "--only", multiple=True, type=TEXT, metavar="NAME", help="A candidate; may be repeated."
 )

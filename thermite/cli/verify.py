@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from thermite.audit.promotion import Carried, verify
-from thermite.cli.arguments import PATH, PLACE
+from thermite.cli.arguments import KIT, PATH, PLACE
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
@@ -32,7 +32,7 @@ _MOST_KEY_BYTES = 4096
     help="A repository that must have the trees that were judged, and bear out the patch.",
 )
 @click.option("--repro", is_flag=True, help="Judge both commits here, too; changes no result.")
-@click.option("--kit", "kit_folder", type=PATH, help="With --repro: the kit that judges here.")
+@click.option("--kit", "kit_folder", type=KIT, help="With --repro: the kit that judges here.")
 @with_output
 def command(
     output: Output,
