@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from . import linux, own_pids, own_root, own_view
 from .ahead import KEPT_FD, LINE_FD
-from .landlock import DEVICES, READ, Ruleset
+from .landlock import DEVICES, READ, USE, Ruleset, cards
 from .own_view import View
 
 READY: Final = b"R"
@@ -120,6 +120,7 @@ class Outfit:
         if self.confine_files:
             rules.allow_below(self.system_paths, READ)
             rules.allow_below(DEVICES)
+            rules.allow_below(cards(), USE)
         return rules
 
 
