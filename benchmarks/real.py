@@ -7,19 +7,21 @@ rows that the champion computes twice. Each is judged as `thermite judge` does, 
 smallest gain of 3 %, on this machine.
 
 Aims: no null and no A/A edit promoted; at least 17 of 20 controls, worth +5 % on a rig graded
-quiet and +10 % on one graded usable. On another grade the controls are not measured, and that
-is said.
+quiet and +10 % on one graded usable. On another grade, or when `--within` leaves no time for all
+of them, the controls are not measured, and that is said. `--only controls` measures nothing else:
+one cell, 40 blocks for the grade, then some 20 blocks a control.
 """
 
 import argparse
 import contextlib
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,11 +31,16 @@ from thermite.harness.judge_here import Question
 from thermite.harness.local_job import LocalJudge, local_judge
 from thermite.judge.simulate.figures import Share
 from thermite.kit.manifest import load_kit
+from thermite.schema.contract import Contract
 from thermite.schema.kit import Kit
 from thermite.shipped import shipped
 
 KIT: Final = shipped("kits/demo-cpu")
 CELLS: Final = ("even", "odd")
+CONTROL_CELLS: Final = ("even",)
+"""A control's gain is the same in each cell, so one shows it in half of the time."""
+GRADE_BLOCKS: Final = 40
+"""Blocks that the grade rests on: those of a full selftest (judging, 3.7)."""
 WORTH: Final = {"quiet": 0.05, "usable": 0.10}
 """Gain of a control by the rig's grade."""
 NEEDED: Final = 0.85
@@ -94,15 +101,32 @@ class Bench:
         self._judge, self._kit, self._folder = judge, kit, folder
         self.grade = ""
 
-    def measure(self, title: str, champion: str, candidates: Mapping[str, str]) -> Counter[str]:
-        """Judge each candidate, print one line for all, and return the verdicts' counts."""
+    def measure(
+        self,
+        title: str,
+        champion: str,
+        candidates: Mapping[str, str],
+        *,
+        cells: Sequence[str] = CELLS,
+        blocks: int | None = None,
+        within_s: float = math.inf,
+    ) -> Counter[str]:
+        """Judge each candidate, print one line for all, and return the verdicts' counts.
+
+        Args:
+            blocks: of the selftest before, None for a short one's, 0 for none.
+            within_s: time after which no further candidate is begun, s.
+        """
         begun = time.monotonic()
-        contract = Question(cells=CELLS).contract(self._kit, self._judge)
         against = self._commit(champion)
-        self._judge.selftest(against, contract)
+        if blocks != 0:
+            self.grade_by(champion, cells, blocks)
+        contract = self._contract(cells)
         found: Counter[str] = Counter()
         gains = []
         for name, text in candidates.items():
+            if time.monotonic() - begun > within_s:
+                break
             told = self._judge.judge(self._commit(text), against, contract, name).verdict
             found[told.verdict] += 1
             gains.append(told.gain)
@@ -110,14 +134,22 @@ class Bench:
         known = sorted(gain for gain in gains if gain is not None)
         middle = f"{100 * known[len(known) // 2]:+.1f} %" if known else "none"
         words = ", ".join(f"{count} {verdict}" for verdict, count in found.most_common())
-        selftest = self._judge.bench.book.state.selftest
-        self.grade = selftest.grade if selftest is not None else "not graded"
         print(
             f"{title:<34} {words}; middle gain {middle}; graded {self.grade};"
             f" {time.monotonic() - begun:.0f} s",
             flush=True,
         )
         return found
+
+    def grade_by(self, champion: str, cells: Sequence[str], blocks: int | None) -> float:
+        """Grade the rig by a program against itself; return a block's robust sd, a fraction."""
+        contract = self._contract(cells)
+        told = self._judge.selftest(self._commit(champion), contract, "short", count=blocks)
+        self.grade = told.grade
+        return told.figures["robust_sd"] or math.inf
+
+    def _contract(self, cells: Sequence[str]) -> Contract:
+        return Question(cells=cells).contract(self._kit, self._judge)
 
     def _commit(self, text: str) -> str:
         (self._folder / "matmul.c").write_text(text, encoding="ascii")
@@ -149,8 +181,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nulls", type=int, default=20)
     parser.add_argument("--soak", type=int, default=50, help="A/A attempts under load")
     parser.add_argument("--controls", type=int, default=20)
+    parser.add_argument("--only", choices=["controls"], help="measure nothing else")
+    parser.add_argument("--within", type=float, default=math.inf, help="s, for all controls")
     parser.add_argument("--burn", type=int, default=2 * (os.cpu_count() or 1))
-    return parser.parse_args()
+    wanted = parser.parse_args()
+    if wanted.only == "controls":
+        wanted.nulls = wanted.soak = 0
+    return wanted
 
 
 def main() -> int:
@@ -166,30 +203,48 @@ def main() -> int:
         project = Path(name) / "project"
         project.mkdir()
         bench = Bench(judge, kit, project)
-        nulls = {f"moved-{n}": moved(n) for n in range(wanted.nulls)}
-        kept.append(bench.measure(f"{wanted.nulls} nulls that move code", KERNEL, nulls))
-        share = WORTH.get(bench.grade)
-        promoted = None
-        if share is None:
-            print(f"controls: not measured: this rig is {bench.grade}, not quiet or usable")
-        else:
-            controls = {f"control-{n}": plain() for n in range(wanted.controls)}
-            title = f"{wanted.controls} controls of {100 * share:+.0f} %"
-            promoted = bench.measure(title, slowed(share), controls)["promoted"]
-        with loaded(wanted.burn):
-            alike = {f"alike-{n}": marked(n) for n in range(wanted.soak)}
-            title = f"{wanted.soak} A/A beside {wanted.burn} busy processes"
-            kept.append(bench.measure(title, KERNEL, alike))
-    false = sum(counts["promoted"] for counts in kept)
-    print(f"aim: no null promoted: {false} were: {'kept' if not false else 'MISSED'}")
-    if promoted is not None:
-        bound = 1.0 - Share(count=wanted.controls - promoted, of=wanted.controls).at_most
-        verdict = "kept" if promoted >= NEEDED * wanted.controls else "MISSED"
-        print(
-            f"aim: 17 of 20 controls promoted: {promoted} of {wanted.controls}, at least"
-            f" {100 * bound:.0f} % at 95 %: {verdict}"
-        )
+        if wanted.nulls:
+            nulls = {f"moved-{n}": moved(n) for n in range(wanted.nulls)}
+            kept.append(bench.measure(f"{wanted.nulls} nulls that move code", KERNEL, nulls))
+        if wanted.controls:
+            measure_controls(bench, wanted.controls, wanted.within)
+        if wanted.soak:
+            with loaded(wanted.burn):
+                alike = {f"alike-{n}": marked(n) for n in range(wanted.soak)}
+                title = f"{wanted.soak} A/A beside {wanted.burn} busy processes"
+                kept.append(bench.measure(title, KERNEL, alike))
+    if kept:
+        false = sum(counts["promoted"] for counts in kept)
+        print(f"aim: no null promoted: {false} were: {'kept' if not false else 'MISSED'}")
     return 0
+
+
+def measure_controls(bench: Bench, count: int, within_s: float) -> None:
+    """Print how many of so many controls were promoted, or why that was not measured."""
+    begun = time.monotonic()
+    spread = bench.grade_by(plain(), CONTROL_CELLS, GRADE_BLOCKS)
+    told = f"graded {bench.grade} (robust sd {100 * spread:.2f} % of {GRADE_BLOCKS} blocks)"
+    share = WORTH.get(bench.grade)
+    if share is None:
+        print(f"controls: not measured: {told}, not quiet or usable")
+        return
+    found = bench.measure(
+        f"{count} controls of {100 * share:+.0f} %",
+        slowed(share),
+        {f"control-{n}": plain() for n in range(count)},
+        cells=CONTROL_CELLS,
+        blocks=0,
+        within_s=within_s - (time.monotonic() - begun),
+    )
+    done, promoted = found.total(), found["promoted"]
+    bound = 1.0 - Share(count=done - promoted, of=done).at_most if done else 0.0
+    said = "kept" if promoted >= NEEDED * count else "MISSED"
+    if done < count:
+        said = f"not measured: {within_s:.0f} s were enough for {done} of {count}"
+    print(
+        f"aim: 17 of 20 controls of {100 * share:+.0f} % promoted, {told}: {promoted} of {done}, at"
+        f" least {100 * bound:.0f} % at 95 %: {said}"
+    )
 
 
 if __name__ == "__main__":
