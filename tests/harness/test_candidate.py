@@ -116,6 +116,26 @@ def test_only_editable_paths_may_change(
         assert isinstance(made, Candidate)
 
 
+@pytest.mark.parametrize(
+    ("path", "kind", "reason"),
+    [
+        pytest.param(".kit/bench/build.sh", "file", ".git or .kit", id="R4-adds .kit"),
+        pytest.param(".kit", "link", "symbolic link", id="R4-makes .kit a link"),
+        pytest.param(
+            "tests/check.py", "file", "changed outside project.editable", id="R4-not editable"
+        ),
+    ],
+)
+def test_a_candidate_that_weakens_its_own_test_is_refused_by_name(
+    repo: Path, base: str, path: str, kind: str, reason: str
+) -> None:
+    changes = {path: entry(path, b"src", kind), "src/a.c": entry("src/a.c", b"int b;\n")}
+    made = make(repo, base, changes, (), ("src/**", ".kit", ".kit/**"))
+    assert isinstance(made, Refused)
+    assert reason in made.reason
+    assert made.paths == [path]
+
+
 def test_a_file_that_becomes_a_folder_is_looked_at_as_both(repo: Path, base: str) -> None:
     made = make(repo, base, {"README/x": entry("README/x", b"1")}, ("README",), ("README/x",))
     assert made == Refused("changed outside project.editable", ["README"])

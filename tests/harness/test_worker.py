@@ -1,7 +1,8 @@
 """The `command` backend on a real rig: a program at work in a lane's folder."""
 
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from thermite.agent.brief import brief
 from thermite.errors import ContractError
 from thermite.harness.book import Draft
 from thermite.harness.candidate import Candidate, Refused, commit_files
-from thermite.harness.proposer import Task, Work
+from thermite.harness.folder import RigFolder
+from thermite.harness.proposer import Task, Work, attempt_ref
 from thermite.harness.worker import Command
 from thermite.kit.git import git
 from thermite.ledger.replay import recorded
@@ -35,9 +37,11 @@ def work(
     stages: Stages,
     script: str,
     links: Mapping[str, Entry] | None = None,
+    before: Callable[[Home], None] = lambda _: None,
     **options: object,
 ) -> tuple[Work, Home]:
     home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
+    before(home)
     command = {"command": ["/bin/sh", "-c", script], **options}
     home.contract = {
         "agents": {"workers": {"backend": "command", "options": command}},
@@ -88,6 +92,39 @@ def test_a_program_reads_its_brief_and_finds_no_history(tmp_path: Path, stages: 
     said = done.transcript.decode()
     assert "make it fast" in said
     assert said.endswith("program.json\nworker-0 1\n")
+
+
+CANARY = "canary-of-a-faster-commit"
+
+
+def with_a_future(home: Home) -> None:
+    """A project whose repository knows faster programs, by every kind of reference and by none."""
+    repo, base = home.rig.project_repo("p"), home.project.commit
+    told = json.dumps({"ms": 1, "said": CANARY}).encode()
+    faster = {"program.json": Entry(path=b"program.json", kind="file", data=told)}
+    kept = ["refs/heads/later", "refs/tags/v2", "refs/notes/commits", "refs/stash"]
+    kept.append(attempt_ref(ASSIGNMENT, 7))
+    for number, ref in enumerate([*kept, "refs/heads/gone"]):
+        commit_files(repo, base, faster, [], ref=ref, at_s=number)
+    git(repo, "update-ref", "-d", "refs/heads/gone")
+    assert CANARY.encode() in git(repo, "show", "v2:program.json")
+
+
+@shows("R2")
+def test_a_worker_finds_no_commit_but_the_files_of_its_base(tmp_path: Path, stages: Stages) -> None:
+    if not any(one.startswith("landlock") for one in stages.isolation.features):
+        pytest.skip("this kernel has no Landlock, so level none keeps nothing apart")
+    folder = RigFolder(tmp_path / "rig")
+    repos = [folder.project_repo("p"), folder.kit_repo("tiny")]
+    looks = [
+        f"git -c safe.directory='*' -C {repo} {asked} 2>/dev/null"
+        for repo in repos
+        for asked in ("log --all --reflog -p", "cat-file --batch-all-objects --batch", "fsck")
+    ]
+    looks += [f"find {repo} -type f -exec cat {{}} + 2>/dev/null" for repo in repos]
+    script = "; ".join(["ls -A", "git log --all 2>/dev/null || echo no history", *looks, "true"])
+    done, _ = work(tmp_path, stages, script, before=with_a_future)
+    assert done.transcript == b"program.json\nno history\n"
 
 
 @shows("G6")

@@ -10,7 +10,16 @@ from typing import Literal
 import psutil
 import pytest
 
-from tests.judge.real.workshop import FAST, KIT_FILES, MANIFEST, Workshop, doing, wanted, write
+from tests.judge.real.workshop import (
+    FAST,
+    KIT_FILES,
+    MANIFEST,
+    Candidate,
+    Workshop,
+    doing,
+    wanted,
+    write,
+)
 from tests.requirement import shows
 from thermite.kit.examine import examine
 from thermite.schema.event import Run, Verdict
@@ -40,7 +49,7 @@ def script(bench: Workshop, path: str, text: str, mode: int = 0o755) -> None:
     (bench.kit / path).chmod(mode)
 
 
-def alone(bench: Workshop, candidate: str = FAST) -> Verdict:
+def alone(bench: Workshop, candidate: Candidate = FAST) -> Verdict:
     return bench.judged(candidate, kind="single", champion=None, contract=ALONE)
 
 
@@ -264,3 +273,20 @@ def test_a_compiler_a_run_and_a_check_that_warn_and_succeed_have_succeeded(bench
     warning = '#warning "error: this is odd"\n'
     verdict = alone(bench, warning + doing('fputs("fatal: core dumped", stderr);'))
     assert (verdict.verdict, verdict.reasons) == ("valid", [])
+
+
+@shows("R4")
+def test_the_kits_own_files_build_whatever_a_candidate_brings_of_their_names(
+    bench: Workshop,
+) -> None:
+    weakened = {"bench/build.sh": "exit 7\n", "bench/driver.c": "int main() { return 0; }\n"}
+    assert alone(bench, {"sum.c": FAST, **weakened}).verdict == "valid"
+
+
+@shows("R2")
+def test_a_build_finds_no_history_of_its_project(bench: Workshop) -> None:
+    bench.commit({"sum.c": f"/* canary */ {FAST}"})
+    looks = "ls -A; git log --all 2>/dev/null || echo no history; exit 1"
+    change(bench, "build", command=["sh", "-c", looks])
+    (reason,) = alone(bench, {"sum.c": FAST}).reasons
+    assert reason.splitlines()[1:] == [".kit", "sum.c", "no history"]
