@@ -72,13 +72,17 @@ class Told:
         )
 
 
-def told(kit: str, level: LevelName, who: str, done: Sequence[Any], seconds: float) -> Told:
+def told(
+    kit: str, level: LevelName, who: str, done: "subprocess.CompletedProcess[str]", seconds: float
+) -> Told:
     """Return what one command has said."""
-    out, err = done
+    document, trouble = None, ""
     try:
-        document = json.loads(out)
+        document = json.loads(done.stdout)
     except ValueError:
-        return Told(Path(kit).name, level, who, seconds, None, err.strip()[-300:] or "no answer")
+        trouble = done.stderr.strip()[-300:] or "no answer"
+    if document is None:
+        return Told(Path(kit).name, level, who, seconds, None, trouble)
     return Told(Path(kit).name, level, who, seconds, document)
 
 
@@ -92,7 +96,7 @@ def as_root(kit: str, level: LevelName) -> Told:
         done = subprocess.run(
             [*prefix, *argv], cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )
-    return told(kit, level, "root", (done.stdout, done.stderr), time.monotonic() - began)
+    return told(kit, level, "root", done, time.monotonic() - began)
 
 
 def as_ordinary(kit: str, level: LevelName, user: Ordinary) -> Told:
@@ -100,7 +104,7 @@ def as_ordinary(kit: str, level: LevelName, user: Ordinary) -> Told:
     began = time.monotonic()
     argv = ("-m", "thermite", "kit", "test", kit, "--json")
     done = user.run(*argv, THERMITE_ISOLATION=level)
-    return told(kit, level, "ordinary", (done.stdout, done.stderr), time.monotonic() - began)
+    return told(kit, level, "ordinary", done, time.monotonic() - began)
 
 
 def all_told(kits: Sequence[str], levels: Sequence[LevelName], place: Path) -> Iterator[Told]:
