@@ -101,9 +101,13 @@ def test_the_proof_sees_what_a_level_without_walls_lets_through(tmp_path: Path) 
     settings = Settings(str(tmp_path), str(tmp_path), {"run-0": False}, client_fd=0)
     level = Level("users", ["nnp"], "open", [], landlock=0)
     ground = Ground(settings, level, {"run-0": Slot("run-0", network=False, identity=None)})
-    assert why_not_proven(ground) == (
-        "a stage of run could read a private file of the rig and write there and signal the spawner"
-    )
+    try:
+        assert why_not_proven(ground) == (
+            "a stage of run could read a private file of the rig and write there"
+            " and signal the spawner"
+        )
+    finally:
+        ground.end_nursery()
     assert list(tmp_path.iterdir()) == []
 
 

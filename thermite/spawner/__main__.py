@@ -6,13 +6,13 @@ folder can't be read any more after a change of user.
 """
 
 import importlib
+import os
 import sys
-from pathlib import Path
 
 if __name__ == "__main__":
-    here = Path(__file__).resolve().parent
-    sys.path[:] = [*(path for path in sys.path if path != str(here)), str(here.parent)]
-    for name in ("encodings.utf_8", "encodings.ascii", "encodings.idna"):
+    here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = [*(path for path in sys.path if path != here), os.path.dirname(here)]
+    for name in ("encodings.utf_8", "encodings.ascii"):
         importlib.import_module(name)
     main = importlib.import_module("spawner.serve").main
     sys.path.clear()

@@ -1,23 +1,23 @@
 """The stage's own process, from the fork to its exec, in the order of isolation 4.1.
 
-It is forked ahead, sets what every stage has, and waits for its order: what this stage has.
-Then it gives up what it has in a fixed order, reports that it is ready, waits for the go
+It is made ahead, by the nursery, has what every stage has, and waits for its order: what this
+stage has. Then it gives up what it has in a fixed order, reports that it is ready, waits for the go
 byte and executes; a set-up that fails is told, and is never the candidate's fault.
 """
 
 import errno
-import json
+import marshal
 import os
 import resource
 import signal
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, NoReturn
 
 from . import linux, own_pids, own_root, own_view
-from .ahead import KEPT_FD, LINE_FD
+from .ahead import LINE_FD
 from .landlock import DEVICES, READ, USE, Ruleset, cards
 from .own_view import View
 
@@ -90,18 +90,28 @@ class Order:
     view_mib: int | None = None
 
     def to_bytes(self) -> bytes:
-        """Return the message for a process that waits."""
-        return json.dumps(asdict(self)).encode()
+        """Return the message for a process that waits; marshal reads it in a tenth of JSON's time.
+
+        It comes from the spawner alone, by a socket that nobody else has.
+        """
+        told = {name: getattr(self, name) for name in _FIELDS}
+        who = self.identity
+        told["identity"] = who and (who.uid, who.gid, tuple(who.groups))
+        told |= {"argv": [*self.argv], "env": dict(self.env), "cpus": [*self.cpus]}
+        return marshal.dumps(told)
+
+
+_FIELDS: Final = tuple(field.name for field in fields(Order))
 
 
 def _read_order(raw: bytes) -> Order:
-    told: dict[str, Any] = json.loads(raw)
+    told: dict[str, Any] = marshal.loads(raw)  # noqa: S302 - from the spawner
     if told["identity"] is not None:
-        told["identity"] = Identity(**told["identity"])
+        told["identity"] = Identity(*told["identity"])
     return Order(**told)
 
 
-_DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0)
+_DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0).to_bytes()
 """An order that is read and forgotten, so that reading the real one copies no page."""
 
 
@@ -124,9 +134,19 @@ class Outfit:
         return rules
 
 
+def prepare_for_all() -> None:
+    """Set in the nursery what its children inherit: what every stage has alike."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
+        signal.signal(number, signal.SIG_DFL)
+    for which, soft, hard in _ALWAYS:
+        _set_limit(which, soft, hard)
+    _volunteer_for_oom()
+    os.umask(0o077)
+    linux.forbid_new_privileges()
+
+
 def wait_for_order(
     outfit: Outfit,
-    rules: Ruleset,
     line: socket.socket,
     parent: int,
     *,
@@ -138,28 +158,21 @@ def wait_for_order(
     view: of the stage's own, None for the machine's.
     """
     os.setsid()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
-        signal.signal(number, signal.SIG_DFL)
-    for which, soft, hard in _ALWAYS:
-        _set_limit(which, soft, hard)
-    _volunteer_for_oom()
-    os.umask(0o077)
-    linux.forbid_new_privileges()
     program = outfit.programs[network]
-    rules.fd = KEPT_FD if rules.fd >= 0 else -1
-    if view is not None:
-        try:
+    try:
+        rules = outfit.ruleset(network=network)
+        if view is not None:
             parent = _enter(view, line, parent, network=network)
             if view.is_rootless:  # Landlock goes by files, and these are new
                 rules.allow_below(("/proc",), READ)
                 rules.allow_below(own_view.SHARED)
-        except OSError as error:
-            line.send(_failed(error))
-            return
-    elif program is not None:
-        linux.install_filter(program)  # nothing that is still to be done is refused by it
-        program = None
-    _read_order(_DRY.to_bytes())
+        elif program is not None:
+            linux.install_filter(program)  # nothing that is still to be done is refused by it
+            program = None
+    except OSError as error:
+        line.send(_failed(error))
+        return
+    _read_order(_DRY)
     raw, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, _MOST_FDS)
     if raw:
         _become(_read_order(raw), fds, rules, line, parent, program)
@@ -248,7 +261,7 @@ def _limit(order: Order) -> None:
 
 
 def _volunteer_for_oom() -> None:
-    """Let the kernel end this process before others when memory runs out.
+    """Let the kernel end this process and its children before others when memory runs out.
 
     A process that is not dumpable may not write its own file unless it is root.
     """

@@ -49,5 +49,6 @@ def _proven(settings: Settings, name: str, leases: Leases) -> Ground | str:
     problem = None if name == "none" else why_not_proven(ground)
     if problem is None:
         return ground
+    ground.end_nursery()
     leave_stage_root(ground)
     return problem

@@ -143,6 +143,7 @@ def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
 
 
 def _end_tree(ground: Ground, slot: Slot) -> Step[int]:
+    ground.settle_ahead()
     ground.reap()
     children = scan.own_children()
     if _is_reaped(slot) and children is not None and children <= ground.children:
@@ -165,6 +166,7 @@ def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
 
     Those of its pid namespace are its own; elsewhere nobody can tell whose they are: all.
     """
+    ground.settle_ahead()  # what is not known yet would be taken for an orphan
     table = scan.all_seen()
     live = slot.live
     if live is not None and live.init is not None:

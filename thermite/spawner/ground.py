@@ -10,12 +10,13 @@ from functools import partial
 from typing import Final
 
 from . import linux, scan
-from .ahead import Ahead, Init, fork_ahead, started
-from .child import Identity, Outfit, wait_for_order
+from .ahead import Ahead, Init, fork_ahead
+from .child import Identity, Outfit, prepare_for_all, wait_for_order
 from .deadly import wait_to_kill
 from .fork import Fork, Garb
 from .landlock import SYSTEM, spared
 from .loop import Gate, Loop, Step, Task, Until
+from .nursery import Asked, Nursery
 from .own_view import View
 from .seccomp import program
 from .settings import Settings
@@ -142,7 +143,8 @@ class Ground:
             confine_files=level.name in {"none", "namespaces"} and level.landlock > 0,
             system_paths=_system_paths(settings),
         )
-        self._stage_ahead: Ahead | None = None
+        self._nursery: Nursery | None = None
+        self._stage_ahead: Ahead | Asked | None = None
         self._killer_ahead: Ahead | None = None
 
     def slot(self, name: str) -> Slot:
@@ -175,26 +177,66 @@ class Ground:
                 yield slot, slot.live
 
     def take_stage_process(self, *, network: bool) -> Ahead:
-        """Return a process that waits for a stage's order: the one made ahead, or a new one."""
+        """Return a process that waits for a stage's order: the one made ahead, or a new one.
+
+        Raises:
+            OSError: none can be made.
+        """
         if network:
-            return self._settled(self._fork_stage(network=True))
+            return self._settled(self._ask(network=True))
         one, self._stage_ahead = self._stage_ahead, None
-        return self._settled(one or self._fork_stage(network=False))
+        try:
+            return self._settled(one or self._ask(network=False))
+        except ConnectionError:  # somebody ended the nursery meanwhile: another one is made
+            return self._settled(self._ask(network=False))
 
     def settle_ahead(self) -> None:
-        """Get to know the processes of the stage made ahead, where a helper starts them."""
+        """Get to know the processes of the stage made ahead."""
         if self._stage_ahead is not None:
-            self._stage_ahead = self._settled(self._stage_ahead)
+            try:
+                self._stage_ahead = self._settled(self._stage_ahead)
+            except OSError:  # it is made when it is needed, or that fails then
+                self._stage_ahead = None
 
-    def _settled(self, one: Ahead) -> Ahead:
-        if not one.is_helper:
+    def _settled(self, one: Ahead | Asked) -> Ahead:
+        if isinstance(one, Ahead):
             return one
-        found = started(one)
-        self.children.discard(one.pid)
+        if self._nursery is None:
+            raise BrokenPipeError("the nursery is gone")
+        try:
+            found = self._nursery.born(one, by_helper=self.level.own_pids)
+        except ConnectionError:
+            self.end_nursery()
+            raise
         self.children.add(found.pid)
         if found.init is not None:
             self.children.add(found.init.pid)
         return found
+
+    def _ask(self, *, network: bool) -> Asked:
+        """Ask the nursery for a stage's process; a nursery that is gone is replaced, once."""
+        # Elsewhere and at once: it would else wait until this process sleeps.
+        elsewhere = self.all_cpus - {linux.current_cpu()}
+        if self._nursery is not None:
+            try:
+                return self._nursery.ask(network=network, cpus=elsewhere)
+            except OSError:
+                self.end_nursery()
+        view = self._view() if self.level.own_view else None
+        duties = {
+            kept: partial(wait_for_order, self.outfit, network=kept, view=view)
+            for kept in (True, False)
+        }
+        self._nursery = Nursery(duties, prepare_for_all)
+        self.children.add(self._nursery.pid)
+        return self._nursery.ask(network=network, cpus=elsewhere)
+
+    def end_nursery(self) -> None:
+        """End what makes the processes of stages; it is made again when one is asked for."""
+        if self._nursery is not None:
+            self.children.discard(self._nursery.pid)
+            self._nursery.close()
+            self._nursery = None
 
     def take_killer(self) -> Ahead:
         """Return a killer that waits for its order."""
@@ -209,7 +251,7 @@ class Ground:
     def prepare_stage(self) -> None:
         """Make the next stage's process, unless a stage still runs: its end asks again."""
         if self._stage_ahead is None and not any(self.lives()):
-            self._stage_ahead = self._fork_stage(network=False)
+            self._stage_ahead = self._ask(network=False)
 
     def make_ahead(self) -> Step[None]:
         """Make what the next stage will need: its process at once, its killer in quiet.
@@ -223,19 +265,6 @@ class Ground:
                 return
             if not any(slot.busy for slot in self.slots.values()):
                 self._killer_ahead = self._fork_killer()
-
-    def _fork_stage(self, *, network: bool) -> Ahead:
-        rules = self.outfit.ruleset(network=network)
-        view = self._view() if self.level.own_view else None
-        duty = partial(wait_for_order, self.outfit, rules, network=network, view=view)
-        one = fork_ahead(duty, rules.fd, is_helper=self.level.own_pids)
-        # At once and from here: it would else wait until this process sleeps.
-        elsewhere = self.all_cpus - {linux.current_cpu()}
-        if elsewhere:
-            os.sched_setaffinity(one.pid, elsewhere)
-        rules.close()
-        self.children.add(one.pid)
-        return one
 
     def _view(self) -> View:
         hidden = (self.settings.state, *self.settings.private)

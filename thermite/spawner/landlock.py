@@ -10,7 +10,6 @@ import os
 import stat
 import struct
 from collections.abc import Iterable, Sequence
-from pathlib import PurePosixPath
 from typing import Final
 
 from .linux import (
@@ -75,16 +74,20 @@ def _all_rights(version: int) -> int:
     return rights
 
 
+def _is_within(path: str, top: str) -> bool:
+    """Return whether a path is `top` or lies below it; both absolute and without links."""
+    return f"{path.rstrip('/')}/".startswith(f"{top.rstrip('/')}/")
+
+
 def spared(root: str, private: Sequence[str]) -> list[str]:
     """Return paths that together cover `root` but no path of `private`.
 
     A rule covers everything below it, so a folder on the way to a private one is replaced
     by its other children.
     """
-    home = PurePosixPath(root)
-    if any(home == PurePosixPath(path) or home.is_relative_to(path) for path in private):
+    if any(_is_within(root, path) for path in private):
         return []
-    inner = [path for path in private if PurePosixPath(path).is_relative_to(home)]
+    inner = [path for path in private if _is_within(path, root)]
     if not inner:
         return [root]
     kept: list[str] = []

@@ -7,12 +7,11 @@ landlock calls, pidfd and close_range have one number on every architecture.
 
 import ctypes
 import os
-import platform
 import struct
 import time
 from typing import Final
 
-MACHINE: Final = platform.machine()
+MACHINE: Final = os.uname().machine
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 PR_SET_PDEATHSIG: Final = 1

@@ -12,7 +12,6 @@ import os
 import select
 import signal
 import socket
-import tempfile
 from collections.abc import Iterator
 from typing import Final
 
@@ -53,8 +52,8 @@ def why_not_proven(ground: Ground) -> str | None:
 @contextlib.contextmanager
 def _secret(state: str) -> Iterator[str]:
     """Make a private file in the rig's folder, as the ledger and the keys are."""
-    fd, path = tempfile.mkstemp(prefix="canary-", dir=state)
-    os.close(fd)
+    path = f"{state}/canary-{os.urandom(8).hex()}"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         yield path
     finally:

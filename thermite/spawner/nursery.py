@@ -1,0 +1,160 @@
+"""The nursery: a process that does nothing but start the process of every stage.
+
+A fork of the spawner's own would cost it twice: its page tables are copied, and afterwards each
+page that it writes in, some 600 a stage. The nursery writes in a few dozen. What it starts are
+the spawner's children and not its own (CLONE_PARENT), which the spawner stamps, reaps and proves
+gone; what all stages have alike is set here, once.
+
+    spawner ── nursery     takes a line and a word, says a pid
+            └─ stage       or its helper (`own_pids`): waits on that line for its order
+"""
+
+import array
+import contextlib
+import os
+import signal
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeAlias
+
+from . import linux, namespaces
+from .ahead import BESIDE, LINE_FD, STARTED, Ahead, Init, fork_ahead
+
+Duty: TypeAlias = Callable[[socket.socket, int], None]
+"""What a stage's process does: it gets its line and the spawner's pid, and never returns."""
+
+_WORDS: Final = {False: b"s", True: b"n"}
+"""What is asked for: a stage without the machine's network, or with it."""
+_BORN: Final = struct.Struct("=i")
+_ANSWERS_S: Final = 20.0
+_FAILED: Final = -1
+
+
+@dataclass
+class Asked:
+    """A process that was asked for, and its pid once the nursery has said it."""
+
+    line: socket.socket
+    pid: int | None = None
+
+
+class Nursery:
+    """The spawner's end of it."""
+
+    def __init__(self, duties: Mapping[bool, Duty], prepare: Callable[[], None]) -> None:
+        """Start one.
+
+        duties: of a stage's process, by whether it keeps the machine's network; prepare: called
+        once, before anything is asked for.
+        """
+        self._one = fork_ahead(lambda line, parent: _serve(duties, prepare, line, parent))
+        self._one.line.settimeout(_ANSWERS_S)
+        self._asked: deque[Asked] = deque()
+
+    @property
+    def pid(self) -> int:
+        """Its own process."""
+        return self._one.pid
+
+    def ask(self, *, network: bool, cpus: frozenset[int]) -> Asked:
+        """Ask for a process, to be made on other CPUs than this one's, and don't wait.
+
+        Raises:
+            OSError: the nursery is gone.
+        """
+        if cpus:
+            os.sched_setaffinity(self.pid, cpus)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            given = array.array("i", [theirs.fileno()])
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, given)]
+            try:
+                self._one.line.sendmsg([_WORDS[network]], rights)
+            except OSError:
+                ours.close()
+                raise
+        asked = Asked(ours)
+        self._asked.append(asked)
+        return asked
+
+    def born(self, asked: Asked, *, by_helper: bool) -> Ahead:
+        """Wait for a process that was asked for.
+
+        A helper that could not start the two is returned itself: what it tells is on the line.
+
+        Raises:
+            OSError: it could not be made, or is gone already, or the nursery is.
+        """
+        while asked.pid is None:
+            told = self._one.line.recv(_BORN.size)
+            if not told:
+                raise BrokenPipeError("the nursery is gone")
+            (self._asked.popleft().pid,) = _BORN.unpack(told)
+        if asked.pid == _FAILED:
+            raise BlockingIOError("no further process can be made")
+        if by_helper:
+            found = _started(asked.line)
+            if found is not None:
+                with contextlib.suppress(ChildProcessError):  # an orphan's burial may be it
+                    os.waitpid(asked.pid, 0)
+                init, stage = found
+                asked.line.settimeout(0)
+                return Ahead(
+                    stage, os.pidfd_open(stage), asked.line, Init(init, os.pidfd_open(init))
+                )
+        asked.line.settimeout(0)
+        return Ahead(asked.pid, os.pidfd_open(asked.pid), asked.line)
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._one.pidfd, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+        self._one.close()
+
+
+def _started(line: socket.socket) -> tuple[int, int] | None:
+    """Return whom a helper has started, init and stage; None when it tells of a failure."""
+    told = b""
+    line.settimeout(_ANSWERS_S)
+    with contextlib.suppress(OSError):
+        told = line.recv(STARTED.size, socket.MSG_PEEK)
+    if told[:1] != BESIDE:
+        return None
+    line.recv(STARTED.size)
+    _, init, stage = STARTED.unpack(told)
+    return init, stage
+
+
+def _serve(
+    duties: Mapping[bool, Duty], prepare: Callable[[], None], line: socket.socket, parent: int
+) -> NoReturn:
+    """Start a process for every word, until the spawner hangs up."""
+    prepare()
+    while True:
+        word, fds, _, _ = socket.recv_fds(line, 1, 1)
+        if not word:
+            os._exit(0)
+        try:
+            pid = namespaces.fork_beside()
+        except OSError:
+            pid = _FAILED
+        if pid == 0:
+            _begin(duties[word == _WORDS[True]], line, fds[0], parent)
+        os.close(fds[0])
+        line.send(_BORN.pack(pid))
+
+
+def _begin(duty: Duty, line: socket.socket, own: int, parent: int) -> NoReturn:
+    """Be the process that was asked for."""
+    try:
+        os.dup2(own, line.detach(), inheritable=False)
+        linux.close_from(LINE_FD + 1)
+        linux.die_with_parent(signal.SIGKILL, parent)
+        duty(socket.socket(fileno=LINE_FD), parent)
+    finally:
+        os._exit(126)
