@@ -13,7 +13,7 @@ an identity of its own:
     attendant          the harness's user, may read all pump output, sample memory and disk
     collector          the same, confined by Landlock   copy outputs, hash on the way
     killer             ids (R, slot, R)                 one kill(-1, signal)
-    nursery            the spawner's                    start the processes of stages, as its siblings
+    nursery            the spawner's                    start the process of each stage, its sibling
     stage              the slot's user, confined        waits for the go byte, then executes
 
 A stage's time is t1 - t0 on CLOCK_MONOTONIC_RAW: t0 before the go byte is written, t1
