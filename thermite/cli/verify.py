@@ -135,7 +135,10 @@ def _tree_problem(found: Carried, project: Path) -> str | None:
         try:
             said = git(project, "rev-parse", "--verify", f"{arm.commit}^{{tree}}", "--")
         except GitError:
-            return f"{project} has no commit {arm.commit}"
+            return (
+                f"{project} has no commit {arm.commit}: name a repository that has it, as"
+                " repos/project-NAME.git in the rig's folder, or fetch it from there"
+            )
         tree = said.decode("ascii", "replace").split()[0]
         if tree != arm.tree:
             return f"commit {arm.commit} has tree {tree} in {project}, and {arm.tree} was judged"
