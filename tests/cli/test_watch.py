@@ -44,7 +44,6 @@ def test_it_says_at_once_what_it_waits_for(
     ("place", "why"),
     [
         pytest.param("mine", "is no rig's folder", id="somebody else's"),
-        pytest.param("mine/thesis.txt", "is no folder", id="a file"),
         pytest.param("rig/of/mine", "is no folder", id="below nothing"),
     ],
 )
@@ -54,3 +53,17 @@ def test_where_no_rig_will_come_it_does_not_wait(
     somebody_elses(tmp_path / "mine")
     assert run(["watch", "--state", str(tmp_path / place)]) == 3
     assert capsys.readouterr().err.endswith(f", and {tmp_path / place} {why}\n")
+
+
+@pytest.mark.parametrize("command", ["watch", "status"])
+def test_a_ledger_that_was_probably_meant_is_named(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A demo's folder has the rig's in it, and a ledger's file is no rig's folder."""
+    (tmp_path / "demo/rig").mkdir(parents=True)
+    ledger = tmp_path / "demo/rig/ledger.db"
+    ledger.touch()
+    assert run([command, "--state", str(tmp_path / "demo")]) == 3
+    assert capsys.readouterr().err.endswith(f"/demo/ledger.db, and one at {tmp_path}/demo/rig\n")
+    assert run([command, "--state", str(ledger)]) == 3
+    assert f"{ledger} is a file, so give it with --ledger" in capsys.readouterr().err

@@ -48,7 +48,8 @@ def awaited_ledger(state: Path | None, ledger: Path | None) -> Path:
     folder = found.parent
     if not found.is_file() and not _may_be_a_rigs(folder):
         what = "is no rig's folder" if folder.is_dir() else "is no folder"
-        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}, and {folder} {what}")
+        near = _nearby(folder) or f", and {folder} {what}"
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}{near}")
     return found
 
 
@@ -68,5 +69,14 @@ def existing_ledger(state: Path | None, ledger: Path | None) -> Path:
     """
     found = ledger_of(state, ledger)
     if not found.is_file():
-        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}")
+        raise CommandEnds(Exit.NOT_FOUND, f"there is no ledger at {found}{_nearby(found.parent)}")
     return found
+
+
+def _nearby(folder: Path) -> str:
+    """Return where a ledger is that was probably meant, in words; nothing where none is."""
+    if folder.is_file():
+        return f": {folder} is a file, so give it with --ledger"
+    if (folder / "rig/ledger.db").is_file():
+        return f", and one at {folder}/rig"
+    return ""
