@@ -18,6 +18,8 @@ from tests.open_folder import open_folder
 # Whatever can reach a kill(-1) asks for level users by name, inside a pid namespace of its
 # own (tests/namespaced.py); every other test, and every process it starts, gets level none.
 os.environ.setdefault("THERMITE_ISOLATION", "none")
+# A rig's first campaign after a reboot begins with minutes of blocks; one test asks for them.
+os.environ.setdefault("THERMITE_SELFTEST", "short")
 lease_uids()
 
 settings.register_profile("here", deadline=None)

@@ -310,7 +310,7 @@ def _isolation_probe(state: State, _: e.Event, data: e.IsolationProbe) -> None:
 def _rig_selftest(state: State, event: e.Event, data: e.RigSelftest) -> None:
     state.selftest = data
     if data.mode == "full":
-        state.full_selftest = data
+        state.full_selftest, state.full_selftest_boot = data, event.boot
     if event.assignment is not None:
         _of(state, event).selftested = True
 

@@ -147,6 +147,7 @@ class State:
     isolation: IsolationProbe | None = None
     selftest: RigSelftest | None = None
     full_selftest: RigSelftest | None = None
+    full_selftest_boot: str | None = None
     refused: int = 0
     local_k: int = 0
     ledger_locked: bool = False
@@ -156,6 +157,19 @@ class State:
     def sees(self) -> float | None:
         """The smallest gain that this rig sees, a fraction: its newest full selftest's word."""
         return None if self.full_selftest is None else self.full_selftest.sees
+
+    def is_known_as(self, boot: str, runs_on: str) -> bool:
+        """Return whether a full selftest saw this machine as it is: since this boot, on these.
+
+        Args:
+            boot: the kernel's id of the boot; runs_on: kernel and driver.
+
+        Source: judging, 3.7.
+        """
+        full = self.full_selftest
+        if full is None:
+            return False
+        return (self.full_selftest_boot, full.runs_on) == (boot, runs_on)
 
     @property
     def unfit(self) -> Literal["biased", "insensitive"] | None:

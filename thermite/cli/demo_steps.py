@@ -79,7 +79,8 @@ class Steps:
         """Say which command is about to serve the rig."""
         self._say("3. A rig that trusts this key and nobody else, as a process of its own.")
         self.rig_state.mkdir(mode=0o711, exist_ok=True)
-        lines = [f'name = "{RIG}"', *(["realtime_runs = true"] if can_be_realtime() else [])]
+        lines = [f'name = "{RIG}"', 'selftest = "short"']
+        lines += ["realtime_runs = true"] if can_be_realtime() else []
         (self.rig_state / "rig.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self._print([*self.rig_argv(), "&"])
 

@@ -44,6 +44,8 @@ def command(
     env = {"THERMITE_STATE": str(state)}
     if trust is not None:
         env["THERMITE_FIRST_TRUST"] = first_trust(trust)
+    if os.environ.get("THERMITE_SELFTEST"):
+        env["THERMITE_SELFTEST"] = os.environ["THERMITE_SELFTEST"]
     output.progress(f"serving {settings.name} in {state}")
     become(spawner_config(state, settings, fallback=fallback), env)
 

@@ -1,6 +1,6 @@
 """The campaigns that run on this rig: one thread each, and one for each of its lanes.
 
-A campaign opens its lanes, tests the rig shortly, lets the lanes work, waits for people where
+A campaign opens its lanes, tests the rig, lets the lanes work, waits for people where
 they are asked, measures its champion once more against the start, and ends. A fault of ours, or
 a ledger that takes no more, ends the whole process: the spawner starts it again and the ledger
 says where to go on.
@@ -108,7 +108,7 @@ class Campaign:
         lanes = [self._lane(number, turn) for number in range(self._lane_count())]
         is_climb = self.assignment.contract.campaign == "hill_climb"
         if is_climb and not self.assignment.selftested:
-            turn.short_selftest()
+            turn.first_selftest()
         over = threading.Event()
         watch = threading.Thread(target=self._watch, args=(lanes, over))
         watch.start()

@@ -29,6 +29,7 @@ from thermite.judge.verdict.params import min_effect
 from thermite.kit.export import export_folder, tree_entries, tree_of
 from thermite.kit.manifest import load_kit
 from thermite.rig.stages import Stages
+from thermite.rig.toolchain import kernel_and_driver
 from thermite.schema.contract import Contract
 from thermite.schema.event import Block, RigSelftest, Run, Verdict
 from thermite.schema.ids import CommitId
@@ -40,7 +41,11 @@ from thermite.schema.strict import Strict
 
 @dataclass(frozen=True)
 class Bench:
-    """What a judge's turn needs of the rig; turn: held while a job is judged."""
+    """What a judge's turn needs of the rig.
+
+    turn: held while a job is judged; at_first: the selftest of the first campaign after a reboot
+    or a change of kernel or driver.
+    """
 
     book: Book
     folder: RigFolder
@@ -49,6 +54,7 @@ class Bench:
     coin_key: bytes
     turn: threading.Lock
     toolchain: str
+    at_first: Mode = "short"
 
     def seed(self, assignment: Assignment) -> bytes:
         """Return the seed of an assignment's coin; nothing is stored while it is secret."""
@@ -144,9 +150,14 @@ class Turn:
                 job = self._re_anchor_job(number)
             re_anchor(job, self._desk())
 
-    def short_selftest(self) -> None:
-        """Measure the starting commit against itself, and append what the rig can see."""
-        self.selftest("short")
+    def first_selftest(self) -> None:
+        """Measure the starting commit against itself, and append what the rig can see.
+
+        A full one when the rig was booted since the last, or has another kernel or driver, and
+        a short one else. Source: judging, 3.7.
+        """
+        known = self.bench.book.state.is_known_as(clock.boot_id(), kernel_and_driver())
+        self.selftest("short" if known else self.bench.at_first)
 
     def selftest(
         self,
@@ -160,7 +171,7 @@ class Turn:
             count: counted blocks; None for the mode's own.
             kept: called with the runs of each block that counts.
 
-        None: the harness is stopping.
+        None: the harness or the campaign is stopping.
         """
         with self.bench.turn:
             if self.stopping():
@@ -181,8 +192,10 @@ class Turn:
                 before=before,
                 kept=watch.hear,
             )
+            if self.stopping():
+                return None
             figures = found.figures | {JUDGED_RUN_S: watch.run_s}
-            found = msgspec.structs.replace(found, figures=figures)
+            found = msgspec.structs.replace(found, figures=figures, runs_on=kernel_and_driver())
             if mode == "full":
                 least = self._least_effect(job.contract)
                 smallest = sees(found.blocks, least, nonce.hex())

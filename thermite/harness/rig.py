@@ -10,9 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from thermite import __version__
 from thermite.command import strict_base64
 from thermite.command.signing_key import SigningKey
+from thermite.errors import UsageError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.campaigns import Campaigns
@@ -29,12 +32,14 @@ from thermite.rig.canary import probe
 from thermite.rig.stages import Stages
 from thermite.rig.toolchain import toolchain
 from thermite.schema.event import ENVELOPES, Event, IsolationProbe, LedgerOpened
-from thermite.schema.rig_settings import RigSettings, read_rig_settings
+from thermite.schema.rig_settings import RigSettings, SelftestMode, read_rig_settings
 
 LAYOUT: Final = "1"
 """The ledger's table layout (ledger and signing, 3.3)."""
 FIRST_TRUST: Final = "THERMITE_FIRST_TRUST"
 """The variable in which `rig serve --trust` hands over public lines."""
+SELFTEST: Final = "THERMITE_SELFTEST"
+"""The variable that goes before `selftest` of rig.toml."""
 SIGN_EVERY_S: Final = 5.0
 """How often new events are looked at for a checkpoint that is due after 60 s."""
 
@@ -103,7 +108,22 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
     book.append(Draft(_probe(folder, stages)))
     store = BuildStore(folder.store)
     toolchain_here = toolchain(stages.path_variable)
-    return Bench(book, folder, stages, store, coin, threading.Lock(), toolchain_here)
+    turn, first = threading.Lock(), selftest_mode(settings)
+    return Bench(book, folder, stages, store, coin, turn, toolchain_here, first)
+
+
+def selftest_mode(settings: RigSettings) -> SelftestMode:
+    """Return which selftest a first campaign has: THERMITE_SELFTEST goes before rig.toml.
+
+    Raises:
+        UsageError: the variable names none.
+    """
+    said = os.environ.get(SELFTEST) or settings.selftest
+    try:
+        mode: SelftestMode = msgspec.convert(said, SelftestMode)
+    except msgspec.ValidationError:
+        raise UsageError(f"{SELFTEST} is {said!a}: use full or short") from None
+    return mode
 
 
 def _probe(folder: RigFolder, stages: Stages) -> IsolationProbe:

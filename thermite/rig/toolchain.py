@@ -7,10 +7,13 @@ THERMITE_IMAGE_ID is set and not empty.
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Final
 
 _CUDA: Final = "/usr/local/cuda/bin"
 """Where NVIDIA's installers put nvcc, which is on no default PATH."""
+_DRIVER: Final = Path("/proc/driver/nvidia/version")
+"""What NVIDIA's kernel module says of itself; not there without one."""
 _TIMEOUT_S: Final = 30
 _MOST_CHARACTERS: Final = 1000
 
@@ -26,6 +29,16 @@ def toolchain(path: str) -> str:
     if image:
         parts.append(f"image {image}")
     return "; ".join(parts)
+
+
+def kernel_and_driver() -> str:
+    """Return one text that changes when what times and carries out runs does."""
+    kernel = f"{os.uname().sysname} {os.uname().release}"
+    try:
+        driver = _DRIVER.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+    except OSError:
+        return kernel
+    return f"{kernel}; {driver[:_MOST_CHARACTERS]}"
 
 
 def _version(program: str, path: str) -> str:

@@ -28,7 +28,10 @@ JUDGED_RUN_S: Final = "judged_run_s"
 
 
 class RigSelftest(Strict):
-    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on."""
+    """A/A blocks of a kit; figures: robust_sd, order_effect, discard_share and so on.
+
+    runs_on: kernel and driver of then, None where an older rig did not say.
+    """
 
     mode: Literal["short", "full"]
     kit: RepoAt
@@ -40,6 +43,7 @@ class RigSelftest(Strict):
     sees: float | None
     biased: bool
     insensitive: bool | None
+    runs_on: str | None = None
 
 
 class Build(Strict):

@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -23,9 +23,13 @@ class Slots(Strict):
     workers: int = 1
 
 
+SelftestMode: TypeAlias = Literal["full", "short"]
+
+
 class RigSettings(Strict):
     """A rig's settings; every field may be left out.
 
+    selftest: the first campaign's after a reboot or a change of kernel or driver;
     cpus: the run set, or None for the last CPU; bundle_max_mib, model_max_mib: MiB;
     agents_share: least share of the wall time that agents get while they are at work;
     key_command: argv of a program that prints the secret of the access `{name}`.
@@ -38,6 +42,7 @@ class RigSettings(Strict):
     cpus: list[int] | None = None
     stage_path: str = "/usr/local/bin:/usr/bin:/bin"
     realtime_runs: bool = False
+    selftest: SelftestMode = "full"
     agents_during_timing: Literal["frozen", "elsewhere"] = "frozen"
     agents_share: float = 0.25
     allow_file_sources: bool = False

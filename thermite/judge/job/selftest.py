@@ -68,7 +68,7 @@ class _Blocks:
         """Return so many counted blocks, fewer when the machine disturbs too many."""
         made: list[MeasuredBlock] = []
         for _ in range(count * MOST_TRIES):
-            if len(made) == count:
+            if len(made) == count or self.bench.desk.stopping():
                 break
             made += self._next()
         return made
@@ -105,6 +105,8 @@ def selftest(
         before: the rig's last selftest, since only two running can show a lean.
         kept: called with the runs of each block that counts.
 
+    It ends early when the desk is stopping, and what it returns then says nothing.
+
     Raises:
         InfrastructureError: the build, a run or a check failed, or the rig did.
     """
@@ -118,7 +120,7 @@ def selftest(
         blocks = _Blocks(bench, p, bytes.fromhex(job.order_seed), kept)
         counted = blocks.more(count or BLOCKS[mode])
         told = noise.figures([stage_d("selftest", block, p) for block in counted])
-        told["discard_share"] = blocks.dropped / blocks.number
+        told["discard_share"] = blocks.dropped / max(1, blocks.number)
         told["order_effect"] = _order_effect(counted, p)
         told["startup_share"] = max(shares.values(), default=None)
         told |= _of_short_cells(shares, run_s, p)
