@@ -1,7 +1,12 @@
 """What `append` promises: whole or not at all, durable, in order, once."""
 
+import signal
+import sqlite3
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from threading import Event as Flag
 from threading import Thread
 
 import msgspec
@@ -16,6 +21,8 @@ from thermite.ledger.encode import encode
 from thermite.ledger.replay import recorded
 from thermite.ledger.write import Waiting
 from thermite.schema.event import Event
+
+PATIENCE_S = 30.0
 
 
 def test_events_come_back_as_they_went_in(ledger: Ledger, facts: Facts, path: Path) -> None:
@@ -75,6 +82,83 @@ def test_many_threads_get_numbers_without_gap(ledger: Ledger, facts: Facts, path
         thread.join()
     assert sorted(got) == list(range(2, 202))
     assert [row.seq for row in recorded(path)] == list(range(1, 202))
+
+
+class Held:
+    """A clock that holds up whoever looks at it, and with him the transaction that he writes."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.go, self.looked = Flag(), Flag()
+        self.go.set()
+
+    def __call__(self) -> str:
+        self.looked.set()
+        assert self.go.wait(PATIENCE_S)
+        return self.clock()
+
+    def hold(self) -> None:
+        self.looked.clear()
+        self.go.clear()
+
+
+def started(act: Callable[[], object]) -> Thread:
+    thread = Thread(target=act)
+    thread.start()
+    return thread
+
+
+def queued(ledger: Ledger, count: int) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while len(ledger._queue) < count:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_all_that_come_during_a_transaction_share_the_next_one(
+    path: Path, facts: Facts, rig_key: SigningKey
+) -> None:
+    now = Held()
+    with Ledger.create(path, facts.opened(), rig_key, now=now) as ledger:
+        now.hold()
+        threads = [started(lambda: ledger.append([facts.refused()]))]
+        assert now.looked.wait(PATIENCE_S)
+        threads += [started(lambda: ledger.append([facts.refused()])) for _ in range(5)]
+        queued(ledger, 5)
+        now.go.set()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert ledger.size == 7
+    with closing(sqlite3.connect(path)) as connection:
+        notes = connection.execute("SELECT size FROM checkpoints ORDER BY size").fetchall()
+    assert notes == [(1,), (2,), (7,)]  # each transaction with a refusal is signed
+
+
+def test_one_that_is_interrupted_while_it_waits_leaves_nobody_behind(
+    path: Path, facts: Facts, rig_key: SigningKey
+) -> None:
+    now = Held()
+    with Ledger.create(path, facts.opened(), rig_key, now=now) as ledger:
+        now.hold()
+        threads = [started(lambda: ledger.append([facts.refused()]))]
+        assert now.looked.wait(PATIENCE_S)
+
+        def after_the_interrupted() -> None:
+            queued(ledger, 1)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            ledger.append([facts.steered()])
+
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        threads.append(started(after_the_interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            ledger.append([facts.steered()])
+        signal.signal(signal.SIGALRM, before)
+        queued(ledger, 1)
+        now.go.set()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert ledger.size == 3
+        assert ledger.append([facts.steered()]) == [4]
 
 
 def test_an_interrupt_in_the_middle_leaves_nothing_behind(

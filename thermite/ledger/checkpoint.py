@@ -6,6 +6,7 @@ and in the transaction of each event of `SIGNED_AT_ONCE`. A ledger that follows 
 has more than 1,000 events between two notes, and an audit asks for that.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -51,18 +52,19 @@ def minute_after(noted_at: datetime) -> Fresh:
     return Fresh(write_instant(noted_at)[:_SECONDS], write_instant(until)[:_SECONDS])
 
 
-def is_due(kind: str, at: str, fresh: Fresh) -> bool:
-    """Return whether an event must be signed in its own transaction.
+def are_due(kinds: Iterable[str], times: Sequence[str], fresh: Fresh) -> bool:
+    """Return whether one of some events must be signed in its own transaction.
 
-    The event's own time decides, so that an audit can tell from the file whether the rule
+    The events' own times decide, so that an audit can tell from the file whether the rule
     was kept; texts are compared, since every append pays for it.
 
     Args:
-        kind: the event's type.
-        at: the event's time, RFC 3339; before the newest note's, it makes a note due.
+        kinds: the events' types.
+        times: their times, RFC 3339; one before the newest note's makes a note due.
         fresh: the minute in which the newest note is fresh.
     """
-    return kind in SIGNED_AT_ONCE or not fresh.since <= at[:_SECONDS] < fresh.until
+    first, last = min(times)[:_SECONDS], max(times)[:_SECONDS]
+    return not (SIGNED_AT_ONCE.isdisjoint(kinds) and fresh.since <= first <= last < fresh.until)
 
 
 def is_old(noted_at: datetime, now: str) -> bool:

@@ -7,20 +7,24 @@ more, since what the disk holds is only known after a new open.
 Source: ledger and signing, 3.3 (writer connection, `dedup`) and 3.4 (checkpoints).
 """
 
+import itertools
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from thermite.command.instant import read_instant
-from thermite.command.note import Checkpoint, read_note, sign_note
+from thermite.command.note import Checkpoint, sign_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, LedgerUnavailableError
 from thermite.ledger import tables
-from thermite.ledger.chain import link
-from thermite.ledger.checkpoint import MOST_BETWEEN, is_due, is_old, minute_after, sure_time
+from thermite.ledger.chain import links
+from thermite.ledger.checkpoint import MOST_BETWEEN, are_due, is_old, minute_after, sure_time
 from thermite.ledger.encode import Row
 from thermite.ledger.opening import Standing
 
@@ -36,6 +40,24 @@ class Waiting:
         self.seqs: list[int] = []
         self.problem: LedgerError | None = None
         self.done = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def wait(self) -> None:
+        """Wait until somebody wakes this caller: its list is written, or it leads now."""
+        self._bell.acquire()
+
+    def wake(self) -> None:
+        """Let the caller go on; once for each of its waits, and once when it is done."""
+        self._bell.release()
+
+
+class _Note(NamedTuple):
+    """A checkpoint that is due; at: its time."""
+
+    size: int
+    text: str
+    at: datetime
 
 
 class _Data(msgspec.Struct):
@@ -100,7 +122,7 @@ class Writer:
         self.problem = self.problem or "it is closed"
         self._connection.close()
 
-    def _transact(self, put: Callable[[], Sequence[tuple[int, str]]]) -> None:
+    def _transact(self, put: Callable[[], Sequence[_Note]]) -> None:
         """Do the inserts of `put`, add the notes that it returns, and COMMIT, or go back.
 
         Raises:
@@ -113,9 +135,9 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
             begun = True
             notes = put()
-            for size, note in notes:
+            for note in notes:
                 self._connection.execute(
-                    "INSERT INTO checkpoints VALUES (?, ?)", (size, note.encode())
+                    "INSERT INTO checkpoints VALUES (?, ?)", (note.size, note.text.encode())
                 )
             self._connection.execute("COMMIT")
             durable = True
@@ -126,15 +148,14 @@ class Writer:
                 self._go_back(begun=begun)
         self._publish(notes)
 
-    def _publish(self, notes: Sequence[tuple[int, str]]) -> None:
+    def _publish(self, notes: Sequence[_Note]) -> None:
         standing = self.standing
         if notes:
-            standing.noted, standing.note = notes[-1]
-            standing.noted_at = read_instant(read_note(standing.note).time)
+            standing.noted, standing.note, standing.noted_at = notes[-1]
             self._fresh = minute_after(standing.noted_at)
         self.size, self.head = standing.tree.size, standing.head
 
-    def _put(self, group: Sequence[Waiting]) -> list[tuple[int, str]]:
+    def _put(self, group: Sequence[Waiting]) -> list[_Note]:
         """Insert the new events of a group and return the notes that are due."""
         placed: list[Row] = []
         keyed: dict[str, tuple[int, bytes]] = {}
@@ -152,20 +173,25 @@ class Writer:
             placed: the group's new events so far.
             keyed: those of them that may happen only once: key to number and body.
         """
+        first = self.size + len(placed) + 1
+        if all(row.dedup is None for row in waiting.rows):
+            placed += waiting.rows
+            waiting.seqs = [*range(first, first + len(waiting.rows))]
+            return
         new: list[Row] = []
         mine: dict[str, tuple[int, bytes]] = {}
         for row in waiting.rows:
-            seq = self.size + len(placed) + len(new) + 1
+            seq = first + len(new)
             if row.dedup is not None:
-                first = mine.get(row.dedup) or keyed.get(row.dedup) or self._stored(row.dedup)
-                if first is not None and _data_of(first[1]) != _data_of(row.body):
+                known = mine.get(row.dedup) or keyed.get(row.dedup) or self._stored(row.dedup)
+                if known is not None and _data_of(known[1]) != _data_of(row.body):
                     waiting.problem = LedgerError(
-                        f"dedup conflict: event {first[0]} is {row.dedup} with other data, and it"
+                        f"dedup conflict: event {known[0]} is {row.dedup} with other data, and it"
                         " may happen only once"
                     )
                     return
-                if first is not None:
-                    waiting.seqs.append(first[0])
+                if known is not None:
+                    waiting.seqs.append(known[0])
                     continue
                 mine[row.dedup] = seq, row.body
             new.append(row)
@@ -180,34 +206,32 @@ class Writer:
         ).fetchone()
         return found
 
-    def _insert(self, placed: Sequence[Row]) -> list[tuple[int, str]]:
+    def _insert(self, placed: Sequence[Row]) -> list[_Note]:
         """Write the placed events and return the notes that are due, signed."""
-        standing, tree, head, fresh = self.standing, self.standing.tree, self.head, self._fresh
-        rows = []
-        notes = []
-        noted, seq, due = standing.noted, tree.size, False
-        for kind, body, leaf, dedup, at in placed:
-            seq += 1
-            standing.head = head = link(head, seq, leaf)
-            tree.append(leaf)
-            rows.append((seq, kind, body, head, dedup))
-            due = due or is_due(kind, at, fresh)
-            if seq - noted == MOST_BETWEEN:
+        standing = self.standing
+        rows: list[tuple[int, str, bytes, bytes, str | None]] = []
+        notes: list[_Note] = []
+        noted, seq, at = standing.noted, standing.tree.size, 0
+        while at < len(placed):
+            part = placed[at : at + noted + MOST_BETWEEN - seq]
+            kinds, bodies, hashed, dedups, times = zip(*part, strict=True)
+            heads = links(standing.head, seq + 1, hashed)
+            rows += zip(itertools.count(seq + 1), kinds, bodies, heads, dedups, strict=False)
+            standing.tree.extend(hashed)
+            standing.head = heads[-1]
+            at, seq = at + len(part), seq + len(part)
+            if seq - noted == MOST_BETWEEN or are_due(kinds, times, self._fresh):
                 notes.append(self._signed())
-                noted, due = seq, False
-        if due:
-            notes.append(self._signed())
+                noted = seq
         self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
         return notes
 
-    def _signed(self) -> tuple[int, str]:
+    def _signed(self) -> _Note:
         standing, opened = self.standing, self.standing.opened
-        size = standing.tree.size
+        size, time = standing.tree.size, sure_time(self._now())
         root = standing.tree.root(size)
-        said = Checkpoint(
-            opened.rig, opened.ledger, size, root, standing.head, sure_time(self._now())
-        )
-        return size, sign_note(said, self._rig_key)
+        said = Checkpoint(opened.rig, opened.ledger, size, root, standing.head, time)
+        return _Note(size, sign_note(said, self._rig_key), read_instant(time))
 
     def _check_available(self) -> None:
         if self.problem is not None:
