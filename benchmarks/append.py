@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,14 +26,18 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from thermite.campaign.fold import fold
+from thermite.campaign.state import State
 from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
 from thermite.ledger.append import Ledger
-from thermite.ledger.encode import encode
-from thermite.schema.event import ENVELOPES, Event, LedgerOpened, Run
+from thermite.ledger.encode import decode, encode
+from thermite.schema.event import ENVELOPES, Check, CommandRefused, Event, LedgerOpened, Run
 from thermite.schema.stage import IsolationRecord, ProofOfZero, RunRecord
 
 ROUNDS: Final = 15
+ROUNDS_OF_NINE: Final = 9
+"""As ledger and signing, 3.12, asks: the median of at least nine rounds."""
 COMMITS: Final = {1: 100, 10: 60, 100: 20}
 """Events in a commit, and how many commits of each side make a round."""
 AIM: Final = {1: 0.90, 10: 0.80, 100: 0.80}
@@ -42,6 +47,9 @@ TABLE: Final = (
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, type TEXT NOT NULL, body BLOB NOT NULL,"
     " hash BLOB NOT NULL, dedup TEXT) STRICT"
 )
+
+
+BODIES: Final = "SELECT body FROM events ORDER BY seq"
 
 
 def now() -> str:
@@ -104,6 +112,49 @@ def run_event(number: int) -> Event:
     )
 
 
+def campaign_event(number: int) -> Event:
+    """Return a run or its check in turn: of a real campaign's events they are three quarters."""
+    run = run_event(number)
+    if number % 2 == 0:
+        return run
+    data = Check(
+        attempt=7,
+        tries=1,
+        stage="confirm",
+        block=number % 40,
+        cell="n256",
+        arm="candidate",
+        passed=True,
+        fields={"max_abs_error": "0.0000152"},
+        reasons=[],
+    )
+    common = {name: getattr(run, name) for name in Event.__struct_fields__ if name != "data"}
+    return ENVELOPES["check"](**common, data=data)
+
+
+def refusal(number: int) -> Event:
+    """Return an event of the mean size of a campaign's."""
+    event = run_event(number)
+    message = (
+        "this command is for rig 3fa98f1c3fa98f1c3fa98f1c3fa98f1c, and this rig is another: sign it"
+    )
+    data = CommandRefused(
+        sha256=event.id * 2, size=1204, name="7f.cmd.json", code="wrong_rig", message=message
+    )
+    return ENVELOPES["command_refused"](
+        id=event.id,
+        assignment=None,
+        lane=None,
+        actor="harness",
+        at=event.at,
+        boot=event.boot,
+        mono_ns=event.mono_ns,
+        cause=None,
+        command=event.id * 2,
+        data=data,
+    )
+
+
 def opened(key: SigningKey) -> Event:
     """Return event 1."""
     data = LedgerOpened(
@@ -148,6 +199,24 @@ class Raw:
         self._seq += len(rows)
 
 
+@dataclass(frozen=True)
+class Row:
+    """One goal: what it compares, the least ratio, and the ratio of each round."""
+
+    goal: str
+    floor: float
+    rounds: list[float]
+
+    def line(self) -> str:
+        """Return it as a row of the page's table."""
+        low, middle, high = statistics.quantiles(self.rounds, n=4)
+        kept = "kept" if middle >= self.floor else "**missed**"
+        return (
+            f"| {self.goal} | ≥ {self.floor:.2f} | {middle:.2f} | {low:.2f} to {high:.2f}"
+            f" | {kept} |"
+        )
+
+
 @dataclass
 class Side:
     """One of the two that take turns; wall, cpu: s so far."""
@@ -167,7 +236,7 @@ def play(ledger: Ledger, raw: Raw, first: int, group: int, commits: int) -> tupl
     """Let both do their commits in turn; what each writes is made just before, as in a rig."""
     ours, peer = Side(), Side()
     for at in range(commits):
-        events = [run_event(first + at * group + one) for one in range(group)]
+        events = [campaign_event(first + at * group + one) for one in range(group)]
         ready = [(row.type, row.body, row.leaf) for row in map(encode, events)]
         turns: list[tuple[Side, Callable[[], object]]] = [
             (ours, partial(ledger.append, events)),
@@ -176,6 +245,22 @@ def play(ledger: Ledger, raw: Raw, first: int, group: int, commits: int) -> tupl
         for side, commit in turns if at % 2 == 0 else reversed(turns):
             side.take(commit)
     return ours, peer
+
+
+def replay(path: Path) -> State:
+    """Decode every event of a ledger and return the state that they mean; no hash is checked."""
+    state = State()
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+        for seq, (body,) in enumerate(file.execute(BODIES), 1):
+            fold(state, seq, decode(body))
+    return state
+
+
+def used(act: Callable[[], object]) -> float:
+    """Return the processor time that something takes, s."""
+    start = time.process_time()
+    act()
+    return time.process_time() - start
 
 
 def spread(values: Sequence[float]) -> str:
