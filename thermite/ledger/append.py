@@ -127,7 +127,7 @@ class Ledger:
         try:
             with self._door:
                 self._queue.append(waiting)
-                if len(self._queue) >= self._together:
+                if 1 < self._together <= len(self._queue):
                     self._are_together.set()
                 self._leader = self._leader or waiting
                 leads = self._leader is waiting
@@ -233,7 +233,8 @@ class Ledger:
                 with self._door:
                     group = self._next_group()
                     self._together = len(group)
-                    self._are_together.clear()
+                    if self._together > 1:
+                        self._are_together.clear()
                 self._writer.write(group)
         finally:
             for waiting in group:

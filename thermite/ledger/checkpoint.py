@@ -52,17 +52,22 @@ def minute_after(noted_at: datetime) -> Fresh:
     return Fresh(write_instant(noted_at)[:_SECONDS], write_instant(until)[:_SECONDS])
 
 
-def are_due(kinds: Iterable[str], times: Sequence[str], fresh: Fresh) -> bool:
-    """Return whether one of some events must be signed in its own transaction.
+def is_due(kind: str, at: str, fresh: Fresh) -> bool:
+    """Return whether an event must be signed in its own transaction.
 
-    The events' own times decide, so that an audit can tell from the file whether the rule
+    The event's own time decides, so that an audit can tell from the file whether the rule
     was kept; texts are compared, since every append pays for it.
 
     Args:
-        kinds: the events' types.
-        times: their times, RFC 3339; one before the newest note's makes a note due.
+        kind: the event's type.
+        at: the event's time, RFC 3339; before the newest note's, it makes a note due.
         fresh: the minute in which the newest note is fresh.
     """
+    return kind in SIGNED_AT_ONCE or not fresh.since <= at[:_SECONDS] < fresh.until
+
+
+def are_due(kinds: Iterable[str], times: Sequence[str], fresh: Fresh) -> bool:
+    """Return whether one of some events is due, by their types and their times."""
     first, last = min(times)[:_SECONDS], max(times)[:_SECONDS]
     return not (SIGNED_AT_ONCE.isdisjoint(kinds) and fresh.since <= first <= last < fresh.until)
 

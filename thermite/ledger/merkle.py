@@ -53,6 +53,8 @@ class Tree:
                 return
             above = self._levels[level + 1]
             starts = range(2 * len(above), 2 * full * _BYTES, 2 * _BYTES)
+            if not starts:
+                return  # nothing new here, so nothing above
             above += b"".join(
                 [sha256(_NODE + below[at : at + 2 * _BYTES]).digest() for at in starts]
             )

@@ -23,11 +23,19 @@ from thermite.command.note import Checkpoint, sign_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, LedgerUnavailableError
 from thermite.ledger import tables
-from thermite.ledger.chain import links
-from thermite.ledger.checkpoint import MOST_BETWEEN, are_due, is_old, minute_after, sure_time
+from thermite.ledger.chain import link, links
+from thermite.ledger.checkpoint import (
+    MOST_BETWEEN,
+    are_due,
+    is_due,
+    is_old,
+    minute_after,
+    sure_time,
+)
 from thermite.ledger.encode import Row
 from thermite.ledger.opening import Standing
 
+_INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?)"
 _CODE_MASK = 0xFF  # SQLite's extended codes keep the plain one in their low byte
 
 
@@ -36,7 +44,7 @@ class Waiting:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
-        self.bytes = sum(len(row.body) for row in rows)
+        self.bytes = sum([len(row.body) for row in rows])
         self.seqs: list[int] = []
         self.problem: LedgerError | None = None
         self.done = False
@@ -161,7 +169,7 @@ class Writer:
         keyed: dict[str, tuple[int, bytes]] = {}
         for waiting in group:
             self._place(waiting, placed, keyed)
-        return self._insert(placed) if placed else []
+        return self._insert_one(placed[0]) if len(placed) == 1 else self._insert(placed)
 
     def _place(
         self, waiting: Waiting, placed: list[Row], keyed: dict[str, tuple[int, bytes]]
@@ -174,7 +182,7 @@ class Writer:
             keyed: those of them that may happen only once: key to number and body.
         """
         first = self.size + len(placed) + 1
-        if all(row.dedup is None for row in waiting.rows):
+        if not [row for row in waiting.rows if row.dedup is not None]:
             placed += waiting.rows
             waiting.seqs = [*range(first, first + len(waiting.rows))]
             return
@@ -223,8 +231,18 @@ class Writer:
             if seq - noted == MOST_BETWEEN or are_due(kinds, times, self._fresh):
                 notes.append(self._signed())
                 noted = seq
-        self._connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?)", rows)
+        self._connection.executemany(_INSERT, rows)
         return notes
+
+    def _insert_one(self, row: Row) -> list[_Note]:
+        """Do what `_insert` does for the one event of a transaction, in half the time."""
+        standing = self.standing
+        seq = standing.tree.size + 1
+        standing.head = link(standing.head, seq, row.leaf)
+        standing.tree.append(row.leaf)
+        self._connection.execute(_INSERT, (seq, row.type, row.body, standing.head, row.dedup))
+        is_signed = seq - standing.noted == MOST_BETWEEN or is_due(row.type, row.at, self._fresh)
+        return [self._signed()] if is_signed else []
 
     def _signed(self) -> _Note:
         standing, opened = self.standing, self.standing.opened
