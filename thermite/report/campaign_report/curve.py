@@ -23,7 +23,7 @@ _CROSSES: Final = 12.0
 _LEAST_SPAN: Final = 0.02
 """Least height of a scale: a campaign in which nothing moved is drawn as a flat line."""
 _DASHES: Final = ("none", "6 3", "2 2", "8 3 2 3")
-_TICKS: Final = 6
+_TICKS: Final = 8
 """Steps of a scale, about: with fewer, a loss of 30 % beside a gain of 200 % drew one of 100 %."""
 _MOST_NUMBERS: Final = 12
 _NEARLY: Final = 0.999999
