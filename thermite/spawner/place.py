@@ -16,6 +16,7 @@ HEADER: Final = struct.Struct("<cIQ")
 _MOST_PATH: Final = 4096
 _MOST_LEVELS: Final = 128
 _CHUNK: Final = 1 << 20
+_MOST_OPEN: Final = 128
 _FOLDER_MODE: Final = 0o755
 _MODE: Final = {b"f": 0o644, b"x": 0o755}
 
@@ -34,6 +35,7 @@ def place(fds: Sequence[int], say: Callable[[bytes], None]) -> None:
     os.umask(0)
     folder, pipe = fds
     count = 0
+    folders = _Folders(folder)
     with open(pipe, "rb", buffering=_CHUNK, closefd=False) as stream:
         while head := stream.read(HEADER.size):
             if len(head) != HEADER.size:
@@ -42,19 +44,50 @@ def place(fds: Sequence[int], say: Callable[[bytes], None]) -> None:
             if path_size > _MOST_PATH:
                 raise BadEntryError(f"a path of {path_size} bytes is over {_MOST_PATH}")
             path = stream.read(path_size)
-            _put(folder, kind, path, size, stream.read)
+            _put(folders, kind, path, size, stream.read)
             count += 1
     say(str(count).encode())
 
 
-def _put(folder: int, kind: bytes, path: bytes, size: int, read: Callable[[int], bytes]) -> None:
+class _Folders:
+    """The folders below one, made if need be; some stay open, as most entries share one."""
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._open: dict[tuple[str, ...], int] = {}
+
+    def get(self, names: tuple[str, ...]) -> int:
+        """Return a folder's descriptor, which is this object's to close."""
+        if not names:
+            return self._top
+        if names not in self._open:
+            if len(self._open) >= _MOST_OPEN:
+                os.close(self._open.pop(next(iter(self._open))))
+            self._open[names] = self._opened(names)
+        return self._open[names]
+
+    def _opened(self, names: tuple[str, ...]) -> int:
+        here = os.dup(self._top)
+        for name in names:
+            _make_folder(name, here)
+            try:
+                deeper = open_folder(name, at=here)
+            finally:
+                os.close(here)
+            here = deeper
+        return here
+
+
+def _put(
+    folders: _Folders, kind: bytes, path: bytes, size: int, read: Callable[[int], bytes]
+) -> None:
     parts = path.split(b"/")
     if any(part in {b"", b".", b".."} or b"\0" in part for part in parts):
         raise BadEntryError(f"{path!r} is not a plain relative path")
     if len(parts) > _MOST_LEVELS:
         raise BadEntryError(f"{path[:80]!r}… is nested deeper than {_MOST_LEVELS} levels")
     names = [os.fsdecode(part) for part in parts]
-    here = _parent(folder, names[:-1])
+    here = folders.get(tuple(names[:-1]))
     try:
         if kind == b"d":
             _make_folder(names[-1], here)
@@ -66,20 +99,6 @@ def _put(folder: int, kind: bytes, path: bytes, size: int, read: Callable[[int],
             raise BadEntryError(f"{kind!r} is not a kind of entry")
     except FileExistsError:
         raise BadEntryError(f"{path!r} is there already") from None
-    finally:
-        os.close(here)
-
-
-def _parent(folder: int, names: list[str]) -> int:
-    here = os.dup(folder)
-    for name in names:
-        _make_folder(name, here)
-        try:
-            deeper = open_folder(name, at=here)
-        finally:
-            os.close(here)
-        here = deeper
-    return here
 
 
 def _make_folder(name: str, here: int) -> None:
