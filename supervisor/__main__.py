@@ -126,17 +126,15 @@ def main() -> int:
     """Run the process and return its exit code."""
     try:
         state, sock, uid = _handed_over()
-        settings = _settings(state)
+        supervisor = Supervisor(state, sock, uid, _settings(state))
+        signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
+        supervisor.run()
     except UsageError as error:
         sys.stderr.write(f"supervisor: {error}\n")
         return 2
     except OSError as error:
         sys.stderr.write(f"supervisor: {error.filename}: {error.strerror}\n")
         return 1
-    supervisor = Supervisor(state, sock, uid, settings)
-    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())
-    try:
-        supervisor.run()
     except PeerGoneError:
         sys.stderr.write("supervisor: the harness's end of the socket is closed\n")
         return 1

@@ -34,7 +34,10 @@ WAIT = "say()\ntime.sleep(600)"
 
 
 class Tree:
-    """A running spawner with two scripted children."""
+    """A running spawner with two scripted children.
+
+    group: what its namespace has as /etc/group.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Tree:
         interpreter: str = sys.executable,
         namespace: Namespace | None = None,
         state: str = "rig",
+        group: Path | None = None,
         **config: Any,  # noqa: ANN401 - SpawnerConfig's fields
     ) -> None:
         self.folder = folder
@@ -64,6 +68,9 @@ class Tree:
         (folder / "settings.json").write_text(json.dumps(told))
         with (folder / "settings.json").open() as file:
             prefix = namespace.prefix if namespace else []
+            if group is not None:  # the namespace's mounts are its own
+                bind = 'mount --bind "$0" /etc/group && exec "$@"'
+                prefix = [*prefix, "/bin/sh", "-c", bind, str(group)]
             self.process = subprocess.Popen(
                 [*prefix, *command(file.fileno())],
                 pass_fds=(file.fileno(),),

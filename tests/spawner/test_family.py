@@ -36,6 +36,29 @@ def test_children_get_leased_users_and_the_rigs_folder_its_owners(
     assert (place / "rig/inbox/new").stat().st_gid == supervisor[0]
 
 
+DROPPERS = 58_741
+
+
+def test_the_supervisor_and_the_droppers_alone_enter_an_inbox_that_is_their_groups(
+    users_tree: Callable[..., Tree], place: Path
+) -> None:
+    """As after `rig init`: the supervisor could not, and the rig took no order."""
+    group = place / "group"
+    group.write_text(f"{Path('/etc/group').read_text()}thermite-drop:x:{DROPPERS}:\n")
+    reach = "say(reached=os.access(f'{folder}/rig/inbox/new', os.W_OK | os.X_OK))\ntime.sleep(600)"
+    one = users_tree(WAIT, reach, interpreter="/usr/bin/python3", group=group)
+    one.until(lambda: bool(one.notes("harness") and one.notes("supervisor")))
+    assert one.notes("supervisor")[0]["reached"]
+    inbox = place / "rig/inbox"
+    assert (inbox.stat().st_gid, inbox.stat().st_mode & 0o7777) == (DROPPERS, 0o710)
+    drop = ["/usr/bin/touch", str(inbox / "new/order.json")]
+    for groups, code in (((), 1), ((DROPPERS,), 0)):
+        ran = subprocess.run(
+            drop, user=1001, group=1001, extra_groups=groups, stderr=subprocess.DEVNULL, check=False
+        )
+        assert ran.returncode == code
+
+
 def test_a_harness_that_cannot_read_its_program_is_root_without_capabilities_or_refused(
     users_tree: Callable[..., Tree], place: Path
 ) -> None:

@@ -8,6 +8,7 @@ from .child import Identity
 from .ground import Ground, Level, Slot
 from .killer import PRIORITY
 from .own_view import can_enter
+from .ownership import drop_group
 from .reach import can_reach
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
@@ -147,7 +148,9 @@ def _users(settings: Settings, leases: Leases) -> tuple[Level, dict[str, Slot]]:
     level.leases, level.reaper = leases, leases.held["reaper"]
     if settings.children:
         supervisor = leases.held["supervisor"]
-        level.supervisor = Identity(supervisor, supervisor)
+        droppers = drop_group()  # else it could not enter the inbox, which is theirs
+        groups = () if droppers is None else (droppers,)
+        level.supervisor = Identity(supervisor, supervisor, groups)
         harness = leases.held["thermite"]
         level.harness = Identity(harness, harness, (supervisor,))
     if not _take_priority(level):

@@ -60,7 +60,8 @@ def settle_state(state: str, harness: Identity | None, supervisor: Identity | No
         fetcher = me if supervisor is None else (supervisor.uid, supervisor.gid)
         _make(root, _Folder("access", 0o700, *fetcher))
         _own_below(root, "access", *fetcher)
-        _make(root, _Folder("inbox", 0o710, own[0], _drop_group(group)))
+        droppers = drop_group()
+        _make(root, _Folder("inbox", 0o710, own[0], group if droppers is None else droppers))
         for name, mode in (("tmp", 0o1773), ("new", 0o1773)):
             _make(root, _Folder(f"inbox/{name}", mode, own[0], group))
         for name in ("work", "done", "refused"):
@@ -74,11 +75,12 @@ def settle_state(state: str, harness: Identity | None, supervisor: Identity | No
         os.close(root)
 
 
-def _drop_group(otherwise: int) -> int:
+def drop_group() -> int | None:
+    """Return the group of those who may drop orders, where `rig init` has made it."""
     try:
         return grp.getgrnam(DROP_GROUP).gr_gid
     except KeyError:
-        return otherwise
+        return None
 
 
 def _give(fd: int, owner: int, group: int, mode: int) -> None:
