@@ -15,11 +15,12 @@ import msgspec
 from thermite import __version__
 from thermite.command import strict_base64
 from thermite.command.signing_key import SigningKey
-from thermite.errors import UsageError
+from thermite.errors import LedgerError, UsageError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.campaigns import Campaigns
 from thermite.harness.door import Door
+from thermite.harness.evidence import check_evidence
 from thermite.harness.folder import RigFolder
 from thermite.harness.judge_job import Bench
 from thermite.harness.keys import coin_key, rig_key
@@ -58,10 +59,16 @@ class Rig:
         """Open the ledger, or make it, and replay it.
 
         Raises:
-            LedgerError: it must not be written to; UsageError: rig.toml can't be read.
+            LedgerError: it must not be written to, or gone on from; UsageError: rig.toml can't
+                be read.
         """
         settings = _settings(state)
         bench = open_bench(state, stages, settings)
+        try:
+            check_evidence(bench.book.state, bench.folder.ledger)
+        except LedgerError:
+            bench.book.close()
+            raise
         return cls(bench, rig_key(bench.folder.keys, fresh=False), settings)
 
     def start(self, peer: socket.socket, fatal: Callable[[BaseException], None]) -> None:
