@@ -75,8 +75,12 @@ def _decision(state: State, event: e.Event, data: e.Decision) -> str | None:
     return f"{_name(state, event, data.attempt)}: {words} ({told})"
 
 
+def _measured(gain: float, interval: e.Interval | None) -> str:
+    return f"{percent(gain)} {span(interval)}".rstrip()
+
+
 def _verdict(state: State, event: e.Event, data: e.Verdict) -> str:
-    gain = f" {percent(data.gain)} {span(data.interval)}" if data.gain is not None else ""
+    gain = f" {_measured(data.gain, data.interval)}" if data.gain is not None else ""
     why = short(data.reasons) or IN_WORDS.get(data.verdict, "")
     return f"{_name(state, event, data.attempt)}: {data.verdict}{gain}: {why}"
 
@@ -118,11 +122,12 @@ def _steered(_: State, __: e.Event, data: e.Steered) -> str:
 
 
 def _promoted(_: State, __: e.Event, data: e.ChampionPromoted) -> str:
-    return f"champion is now {data.commit[:12]}, {percent(data.gain)} {span(data.interval)}"
+    return f"champion is now {data.commit[:12]}, {_measured(data.gain, data.interval)}"
 
 
 def _ended(_: State, __: e.Event, data: e.AssignmentEnded) -> str:
-    gain = f": {percent(data.gain)} {span(data.interval)} measured again" if data.gain else ""
+    measured = None if data.gain is None else _measured(data.gain, data.interval)
+    gain = f": {measured} measured again" if measured else ""
     return f"campaign ended ({data.reason}){gain}"
 
 
