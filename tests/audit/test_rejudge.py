@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.harness.test_goal_campaigns import BASE as GOAL_BASE
 from tests.harness.test_goal_campaigns import CANDIDATES as GOAL_CANDIDATES
@@ -133,6 +135,32 @@ def test_a_changed_run_time_is_found(climb: Path) -> None:
     record = msgspec.structs.replace(told[at][1].data.record, t_ns=10**7)
     found = rejudged(with_data(told, at, record=record))
     assert [one.what for one in found.differences][:2] == ["block", "decision"]
+
+
+@given(choice=st.integers(0), factor=st.sampled_from([0.5, 0.97, 0.9999, 1.0001, 1.03, 40.0]))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_changed_time_of_a_run_that_counts_is_found(
+    climb: Path, choice: int, factor: float
+) -> None:
+    told = events(climb)
+    counted = {
+        (data.attempt, data.tries, data.stage, data.block)
+        for data in (event.data for _, event in told)
+        if isinstance(data, e.Block) and data.dropped is None
+    }
+    runs = [
+        at
+        for at, (_, event) in enumerate(told)
+        if isinstance(event.data, e.Run)
+        and (event.data.attempt, event.data.tries, event.data.stage, event.data.block) in counted
+    ]
+    assert len(runs) > 100
+    at = runs[choice % len(runs)]
+    record = told[at][1].data.record
+    record = msgspec.structs.replace(record, t_ns=round(record.t_ns * factor))
+    changed_block = told[at][1].data
+    found = rejudged(with_data(told, at, record=record)).differences
+    assert (found[0].what, found[0].attempt) == ("block", changed_block.attempt)
 
 
 @pytest.mark.parametrize(
