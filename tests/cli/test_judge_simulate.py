@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from thermite.cli.judge_simulate import noise_named
 from thermite.cli.root import run
 from thermite.judge.simulate.peers import peers
-from thermite.judge.simulate.recorded import read_recording
+from thermite.judge.simulate.recorded import Recording, read_recording
 from thermite.shipped import shipped_file
 
 FIELDS = {
@@ -70,9 +71,20 @@ def test_a_file_of_noise_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert found["claim_bias_pp"] == pytest.approx(0.0, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["loaded"])
-def test_a_pool_that_we_ship_is_a_recording(name: str) -> None:
-    assert len(read_recording(shipped_file(f"noise/{name}.json").read_bytes()).t_ns) >= 400
+POOLS = sorted((Path(__file__).parents[2] / "noise").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
+def test_a_pool_that_we_ship_is_a_recording_and_goes_before_a_model(path: Path) -> None:
+    assert shipped_file(f"noise/{path.name}") == path
+    assert len(read_recording(path.read_bytes()).t_ns) >= 400
+    source, what = noise_named(path.stem)
+    assert isinstance(source, Recording)
+    assert "processors" in what
+
+
+def test_a_name_without_a_recording_is_a_model() -> None:
+    assert noise_named("heavy") == ("heavy", "seeded model")
 
 
 @pytest.mark.parametrize(
