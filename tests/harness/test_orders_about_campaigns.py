@@ -10,7 +10,7 @@ import pytest
 from tests.harness.ordered import BASE, REVIEWED, THREE, Rig, ended, submitted
 from tests.simulated_campaign import ASSIGNMENT, Home
 from thermite.errors import CommandError
-from thermite.report.campaign import progress
+from thermite.report.campaign import progress, rows
 from thermite.schema import event as e
 
 
@@ -127,6 +127,9 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
         def resolve(rig: Rig = rig, action: str = action) -> None:
             waits = "; held for thermite campaign resolve: attempt 1"
             assert progress(rig.life.assignment).endswith(waits)
+            (row, *_) = rows(rig.life.assignment)
+            assert (row.verdict, row.reasons[0]) == ("held", "held for suspect_gain")
+            assert row.reasons[1].endswith("measured in 10 blocks")
             rig.order("resolve_hold", attempt=1, action=action)
             assert waits not in progress(rig.life.assignment)
             with pytest.raises(CommandError, match=f"{action}e?d already, and only a held one"):
