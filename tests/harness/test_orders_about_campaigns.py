@@ -9,7 +9,9 @@ import pytest
 
 from tests.harness.ordered import BASE, REVIEWED, THREE, Rig, ended, submitted
 from tests.simulated_campaign import ASSIGNMENT, Home
+from thermite.audit.rejudge import rejudge
 from thermite.errors import CommandError
+from thermite.ledger.replay import recorded
 from thermite.report.campaign import progress, rows
 from thermite.schema import event as e
 
@@ -198,6 +200,27 @@ def test_a_campaign_waits_for_the_person_who_resolves_its_hold(
     assert rig.life.assignment.end_reason == reason
     waits = "waiting for a person, for 7 days from the hold on"
     assert seen == [f"{waits}; held for thermite campaign resolve: attempt 1"]
+
+
+def test_a_release_against_an_older_champion_is_measured_against_the_new_one(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(Home(tmp_path, {"ms": 400}, {"a": {"ms": 25}, "b": {"ms": 200}}))
+
+    def resolve() -> None:
+        rig.order("resolve_hold", attempt=1, action="release")
+
+    rig.when(ended(2), threading.Timer(0.1, resolve).start)
+    assert rig.life.run()
+    assert rig.results == ["promoted", "promoted"]
+    told = [row.event.data for row in recorded(rig.home.rig.ledger)]
+    begun = [(d.attempt, d.tries, d.k) for d in told if isinstance(d, e.JudgeStarted)]
+    assert begun == [(1, 1, 1), (2, 1, 2), (1, 2, 3)]
+    first, second = rig.life.assignment.promotions
+    assert (first.attempt, second.attempt) == (2, 1)
+    assert second.previous == first.commit
+    assert second.gain == pytest.approx(200 / 25 - 1, rel=0.05)  # not the 400 / 25 that was held
+    assert rejudge(rig.home.rig.ledger).differences == []
 
 
 def test_a_campaign_waits_no_longer_than_its_holds_may(tmp_path: Path) -> None:
