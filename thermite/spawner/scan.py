@@ -1,6 +1,7 @@
 """What /proc says: who lives under a uid, who descends from a process, who stands still.
 
-A process that ends while it is read is not there; every other error is an error.
+A process that ends while it is read is not there; every other error is an error. One whose first
+thread has left shows as a zombie while its others run: its state here is theirs.
 """
 
 import errno
@@ -16,6 +17,8 @@ _CACHE_LINE: Final = 64
 """A semaphore has one of its own (ipc/sem.c), and a message at least one beside its text."""
 _SLAB: Final = 512
 """About what a set or a queue takes up beside what is in it."""
+_DEAD: Final = "ZX"
+_STILL: Final = "Tt"
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
@@ -53,13 +56,38 @@ def uids_of(pid: int) -> tuple[str, tuple[int, ...]] | None:
     text = _read(f"/proc/{pid}/status")
     if text is None:
         return None
-    state, ids = "?", ()
+    state, ids = "?", tuple[int, ...]()
     for line in text.split(b"\n"):
         if line.startswith(b"State:\t"):
             state = chr(line[7])
         elif line.startswith(b"Uid:\t"):
-            return state, tuple(int(word) for word in line[5:].split())
+            ids = tuple(int(word) for word in line[5:].split())
+        elif line.startswith(b"Threads:\t"):
+            return _state_of_all(pid, state, int(line[9:])), ids
     return state, ids
+
+
+def _state_of_all(pid: int, state: str, threads: int) -> str:
+    """Return the state letter of a process: where its first thread has left, of those that run."""
+    if state not in _DEAD or threads <= 1:
+        return state
+    others = [words[0].decode() for words in map(_stat_words, threads_in(pid)) if words]
+    alive = [one for one in others if one not in _DEAD]
+    return next((one for one in alive if one not in _STILL), (alive or [state])[0])
+
+
+def threads_in(pid: int) -> list[str]:
+    """Return the folders of a process's threads in /proc."""
+    try:
+        return [f"/proc/{pid}/task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
+    except _GONE:
+        return []
+
+
+def _stat_words(folder: str) -> list[bytes]:
+    """Return what stands in a stat file behind the name, which may have any byte in it."""
+    text = _read(f"{folder}/stat") or b""
+    return text[text.rindex(b")") + 2 :].split() if b")" in text else []
 
 
 def owned(uid: int) -> list[int]:
@@ -86,7 +114,7 @@ def living(uid: int, but: int | None = None) -> list[int]:
         if pid == but:
             continue
         seen = uids_of(pid)
-        if seen is not None and uid in seen[1] and seen[0] not in "ZX":
+        if seen is not None and uid in seen[1] and seen[0] not in _DEAD:
             found.append(pid)
     return found
 
@@ -96,7 +124,7 @@ def moving(uid: int, but: int | None = None) -> list[int]:
     still = []
     for pid in living(uid, but):
         seen = uids_of(pid)
-        if seen is not None and seen[0] not in "TtZX":
+        if seen is not None and seen[0] not in _STILL + _DEAD:
             still.append(pid)
     return still
 
@@ -113,13 +141,12 @@ def holders_of(uid: int) -> list[int]:
 
 def seen(pid: int) -> Seen | None:
     """Return what /proc/<pid>/stat says, None when the process is gone."""
-    text = _read(f"/proc/{pid}/stat")
-    if text is None or b")" not in text:
+    words = _stat_words(f"/proc/{pid}")
+    if not words:
         return None
-    words = text[text.rindex(b")") + 2 :].split()
     return Seen(
         pid=pid,
-        state=words[0].decode(),
+        state=_state_of_all(pid, words[0].decode(), int(words[17])),
         parent=int(words[1]),
         session=int(words[3]),
         started=int(words[19]),
@@ -162,7 +189,7 @@ def below(root: int, table: dict[int, Seen]) -> set[int]:
             continue
         found.add(pid)
         queue.extend(children.get(pid, ()))
-    return {pid for pid in found if pid in table and table[pid].state not in "ZX"}
+    return {pid for pid in found if pid in table and table[pid].state not in _DEAD}
 
 
 def staged_below(uid: int, folder: str) -> list[int]:
