@@ -24,6 +24,13 @@ WIDEN = "os.sched_setaffinity(0, range(os.cpu_count()))"
             id="27-widens-a-child",
         ),
         pytest.param(
+            "import threading\n"
+            f"def widen(): {WIDEN}; time.sleep(0.5)\n"
+            "one = threading.Thread(target=widen)\none.start()\none.join()",
+            True,
+            id="27-widens-a-thread",
+        ),
+        pytest.param(
             f"mine = os.sched_getaffinity(0); {WIDEN}; time.sleep(0.5)\n"
             "os.sched_setaffinity(0, mine)",
             True,

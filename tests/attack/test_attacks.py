@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.candidates import ATTACKS, Attack
+from tests.attack.further import FURTHER
 from tests.attack.leavings import owned_in_shared_folders
 from tests.levels import LEVELS, OWN_USER, Rigs
 from tests.spawner.conftest import WIDE, Runner, live
@@ -72,7 +73,7 @@ def test_no_row_of_the_ranked_table_is_left_out() -> None:
 
 CASES = [
     pytest.param(attack, level, id=f"{attack.name}-{level}")
-    for attack in ATTACKS
+    for attack in (*ATTACKS, *FURTHER)
     for level in attack.levels
 ]
 

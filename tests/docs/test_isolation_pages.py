@@ -13,8 +13,8 @@ from thermite.cli.commands import COMMANDS
 from thermite.rig import refusal_words, start
 from thermite.rig.doctor import GAPS, LEVELS
 from thermite.schema.kit import BuildSection, CheckSection, RunSection
-from thermite.spawner.attendant import MOST_ENTRIES, MOST_LEVELS
 from thermite.spawner.level import BEST_FIRST
+from thermite.spawner.weighing import MOST_ENTRIES, MOST_LEVELS
 
 DOCS = Path(__file__).parents[2] / "docs"
 LIMITS = (DOCS / "reference/limits-and-outcomes.md").read_text()

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thermite.spawner import outputs, tree
-from thermite.spawner.attendant import OverError, weigh
 from thermite.spawner.landlock import spared
 from thermite.spawner.loop import Gate, Loop, Step, Until
 from thermite.spawner.seccomp import NUMBERS, program
 from thermite.spawner.settings import BadSettingsError, read_settings
 from thermite.spawner.vocabulary import HARNESS, RefusedError, read_request
+from thermite.spawner.weighing import OverError, weigh
 
 START = {
     "id": 1,

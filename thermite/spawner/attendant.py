@@ -4,12 +4,10 @@ One for each slot, kept from stage to stage, so that none has to wait for a fork
 Kit manifest, Limits; isolation, 4.1 (attendant) and rows 11 to 14 and 19.
 """
 
-import errno
 import json
 import os
 import select
 import socket
-import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from .memory import Memory
-from .tree import FOLDER
+from .weighing import OverError, owned_bytes, weigh
 
 OVER: Final = {b"m": "memory", b"d": "disk"}
 WIDENED: Final = b"a"
@@ -29,16 +27,15 @@ _MOST_FDS: Final = 8
 
 _MEMORY_EVERY_S: Final = 0.1
 _DISK_EVERY_S: Final = 0.5
+_FLOOR_EVERY_S: Final = 0.05
+"""A call of two microseconds, while a disk can be filled in tens of milliseconds."""
+_SHARED_DISK: Final = ("/tmp", "/var/tmp")  # noqa: S108 - looked at
 _DISK_REST: Final = 9
 """A walk is followed by this many times its own length: at most 10 % of a core (4.4)."""
-MOST_ENTRIES: Final = 50_000
-MOST_LEVELS: Final = 128
 _CHUNK: Final = 1 << 16
 _MOST_OUTPUT: Final = 1 << 30
 _FREE_FLOOR: Final = 256 << 20
 _MIB: Final = 1 << 20
-_SECTOR: Final = 512
-"""Unit of st_blocks (stat(2))."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,6 @@ class Watch:
     keep_bytes: int
     cpus: list[int] | None = None
     init: int | None = None
-
-
-class OverError(Exception):
-    """A folder holds more than it may."""
 
 
 def attend_for_ever(fds: Sequence[int], _say: Callable[[bytes], None]) -> None:
@@ -175,116 +168,44 @@ class Sampler:
 def _samplers(watch: Watch, folder: int) -> list[Sampler]:
     samplers = []
     if watch.rss_mib is not None:
-        memory = Memory(watch.uid, watch.main, watch.spawner, watch.init)
         limit = watch.rss_mib * _MIB
+        memory = Memory(watch.uid, watch.main, watch.spawner, watch.init, most=limit)
         samplers.append(Sampler(b"m", _MEMORY_EVERY_S, lambda: memory.held_bytes() > limit, 4))
         if watch.cpus is not None:
             given = frozenset(watch.cpus)
             strayed = partial(memory.has_strayed, given)
             samplers.append(Sampler(WIDENED, _MEMORY_EVERY_S, strayed, 4))
     if watch.disk_mib is not None:
-        disk = Disk(folder, watch.disk_mib * _MIB)
+        shares = watch.uid is not None and watch.init is None
+        disk = Disk(folder, watch.disk_mib * _MIB, watch.uid if shares else None)
         samplers.append(Sampler(b"d", _DISK_EVERY_S, disk.over, _DISK_REST))
+        samplers.append(Sampler(b"d", _FLOOR_EVERY_S, disk.is_floor_reached, _DISK_REST))
     return samplers
 
 
 class Disk:
     """What the work folder takes up, and what is left beside it."""
 
-    def __init__(self, folder: int, limit: int) -> None:
-        self._folder, self._limit = folder, limit
+    def __init__(self, folder: int, limit: int, sharer: int | None) -> None:
+        """Watch a folder; sharer: a user whose files in everybody's folders count, too."""
+        self._folder, self._limit, self._sharer = folder, limit, sharer
         self._floor = min(_FREE_FLOOR, self._free() // 2)
 
     def _free(self) -> int:
         room = os.fstatvfs(self._folder)
         return room.f_bavail * room.f_frsize
 
+    def is_floor_reached(self) -> bool:
+        """Return whether the free space is less than may be left; files without a name count."""
+        return self._free() < self._floor
+
     def over(self) -> bool:
-        """Return whether bytes, entries, levels or the free space are beyond the limit."""
-        if self._free() < self._floor:
-            return True
+        """Return whether bytes, entries or levels are beyond the limit."""
         try:
-            weigh(self._folder, self._limit)
+            found = weigh(self._folder, self._limit)
+            if self._sharer is not None:
+                for top in _SHARED_DISK:
+                    found += owned_bytes(top, self._sharer, self._limit - found)
         except OverError:
             return True
-        return False
-
-
-def weigh(root: int, limit: int) -> int:
-    """Return the allocated bytes below an open folder, each inode counted once.
-
-    Raises:
-        OverError: more bytes than `limit`, too many entries, too deep, or it can't be walked.
-    """
-    total, entries = 0, 0
-    seen: set[int] = set()
-    stack: list[tuple[int, list[str]]] = [(root, _names(root, MOST_ENTRIES))]
-    try:
-        while stack:
-            here, names = stack[-1]
-            if not names:
-                stack.pop()
-                if here != root:
-                    os.close(here)
-                continue
-            name = names.pop()
-            entries += 1
-            found = _look(here, name)
-            if found is None:
-                continue
-            total += _blocks(found, seen)
-            if total > limit or entries >= MOST_ENTRIES or len(stack) >= MOST_LEVELS:
-                raise OverError
-            if stat.S_ISDIR(found.st_mode):
-                _descend(here, name, stack, MOST_ENTRIES - entries)
-    finally:
-        for fd, _ in stack:
-            if fd != root:
-                os.close(fd)
-    return total
-
-
-def _blocks(found: os.stat_result, seen: set[int]) -> int:
-    """Return an entry's allocated bytes, 0 for an inode that was counted before."""
-    if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
-        if found.st_ino in seen:
-            return 0
-        seen.add(found.st_ino)
-    return found.st_blocks * _SECTOR
-
-
-def _look(folder: int, name: str) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        raise OverError from None
-
-
-def _descend(here: int, name: str, stack: list[tuple[int, list[str]]], most: int) -> None:
-    try:
-        fd = os.open(name, FOLDER, dir_fd=here)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        if error.errno in {errno.ENOTDIR, errno.ELOOP}:
-            return
-        raise OverError from None
-    try:
-        names = _names(fd, most)
-    except OverError:
-        os.close(fd)
-        raise
-    stack.append((fd, names))
-
-
-def _names(folder: int, most: int) -> list[str]:
-    """Return a folder's names; a listing that passes `most` is not read to its end."""
-    names: list[str] = []
-    with os.scandir(folder) as listing:
-        for entry in listing:
-            names.append(entry.name)
-            if len(names) > most:
-                raise OverError
-    return names
+        return found > self._limit

@@ -10,33 +10,34 @@ import os
 from typing import Final
 
 from . import scan
+from .weighing import OverError, owned_bytes
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_SECTOR: Final = 512
 _SHM: Final = "/dev/shm"  # noqa: S108 - looked at
-_MOST_FILES: Final = 1024
 
 
-def shared_bytes(uid: int) -> int:
-    """Return what a uid's files at the top of /dev/shm and its SysV segments take up, bytes."""
-    total = 0
+def shared_bytes(uid: int, most: int) -> int:
+    """Return what a uid's files in /dev/shm and its SysV segments take up, bytes.
+
+    most: where it is clear that they take up more, they are not counted to their end.
+    """
     try:
-        with os.scandir(_SHM) as listing:
-            for count, entry in enumerate(listing):
-                found = entry.stat(follow_symlinks=False)
-                total += found.st_blocks * _SECTOR if found.st_uid == uid else 0
-                if count >= _MOST_FILES:
-                    break
-    except OSError:
-        pass
-    return total + scan.segment_bytes(uid)
+        return owned_bytes(_SHM, uid, most, in_memory=True) + scan.segment_bytes(uid)
+    except OverError:
+        return most + 1
 
 
 class Memory:
     """The summed resident memory of a stage's processes, by kept statm descriptors."""
 
-    def __init__(self, uid: int | None, main: int, spawner: int, init: int | None = None) -> None:
-        """Sample a uid's processes; where uid is None, the trees below `main` and `init`."""
+    def __init__(
+        self, uid: int | None, main: int, spawner: int, init: int | None = None, *, most: int
+    ) -> None:
+        """Sample a uid's processes; where uid is None, the trees below `main` and `init`.
+
+        most: the limit, bytes.
+        """
+        self._most = most
         self._uid, self._main, self._spawner, self._init = uid, main, spawner, init
         self._statm: dict[int, int] = {}
         self._once_below: set[int] = set()
@@ -47,7 +48,7 @@ class Memory:
         for pid in self._statm.keys() - members:
             os.close(self._statm.pop(pid))
         resident = sum(self._rss(pid) for pid in members)
-        shared = 0 if self._uid is None else shared_bytes(self._uid)
+        shared = 0 if self._uid is None else shared_bytes(self._uid, self._most + resident)
         if shared:  # what of it is mapped stands in the resident memory already
             shared = max(0, shared - sum(scan.resident_shared(pid) for pid in members))
         queued = 0 if self._uid is None else scan.queue_bytes(self._uid)
@@ -55,11 +56,7 @@ class Memory:
 
     def has_strayed(self, cpus: frozenset[int]) -> bool:
         """Return whether a process that the last sample met has given itself other CPUs."""
-        for pid in self._statm:
-            with contextlib.suppress(ProcessLookupError):
-                if os.sched_getaffinity(pid) != cpus and self._is_of_stage(pid):
-                    return True
-        return False
+        return any(_is_elsewhere(pid, cpus) and self._is_of_stage(pid) for pid in self._statm)
 
     def _is_of_stage(self, pid: int) -> bool:
         """Tell a stage's process, which has a session of its own, from the spawner's forks."""
@@ -101,6 +98,28 @@ class Memory:
         try:
             if pid not in self._statm:
                 self._statm[pid] = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
-            return int(os.pread(self._statm[pid], 256, 0).split()[1]) * _PAGE
-        except (OSError, IndexError):
+            size, pages, *_ = os.pread(self._statm[pid], 256, 0).split()
+            if size == b"0":  # its first thread has left, and what the others hold is theirs
+                pages = _pages_of_others(pid)
+            return int(pages) * _PAGE
+        except (OSError, ValueError):
             return 0
+
+
+def _pages_of_others(pid: int) -> bytes:
+    """Return how many pages the threads of a process hold together; they share them all."""
+    for folder in scan.threads_in(pid):
+        with contextlib.suppress(OSError), open(f"{folder}/statm", "rb") as file:
+            size, pages, *_ = file.read().split()
+            if size != b"0":
+                return pages
+    return b"0"
+
+
+def _is_elsewhere(pid: int, cpus: frozenset[int]) -> bool:
+    """Return whether a thread of a process may run on other CPUs than these."""
+    for folder in scan.threads_in(pid):
+        with contextlib.suppress(ProcessLookupError):
+            if os.sched_getaffinity(int(os.path.basename(folder))) != cpus:
+                return True
+    return False

@@ -52,6 +52,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "mknodat": 259,
         "fchmodat": 268,
         "unshare": 272,
+        "fallocate": 285,
         "perf_event_open": 298,
         "setns": 308,
         "sched_setattr": 314,
@@ -64,6 +65,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "umount2": 39,
         "mount": 40,
         "pivot_root": 41,
+        "fallocate": 47,
         "fchmod": 52,
         "fchmodat": 53,
         "openat": 56,
@@ -111,6 +113,9 @@ _FORBIDDEN: Final = (
 )
 _NAMESPACE_FLAGS: Final = 0x7E020000
 """CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; NEWTIME can't be had from clone."""
+_KEEP_SIZE: Final = 0x01
+_PUNCH_HOLE: Final = 0x02
+"""FALLOC_FL_*: the first alone takes room beyond a file's end, without RLIMIT_FSIZE's bound."""
 _SETID_BITS: Final = 0o6000
 _MODE_ARGUMENT: Final = {
     "chmod": 1,
@@ -162,6 +167,11 @@ def _refuse_bits_of_made(flags: int, mode: int, bits: int) -> bytes:
     return _argument(flags) + _op(_ANY_BIT, _MAKES, 1, 0) + _op(_RETURN, _ALLOW) + body
 
 
+def _refuse_unbounded_room() -> bytes:
+    body = _op(_ANY_BIT, _KEEP_SIZE, 0, 1) + _refuse(errno.EOPNOTSUPP) + _op(_RETURN, _ALLOW)
+    return _argument(1) + _op(_ANY_BIT, _PUNCH_HOLE, 0, 1) + _op(_RETURN, _ALLOW) + body
+
+
 def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
     """Allow when each argument's low word has its value; these arguments are C ints."""
     body = _refuse(error)
@@ -205,6 +215,7 @@ def program(machine: str, *, network: bool, sysv: bool) -> bytes:
     for name in _FORBIDDEN:
         code += _rule(calls[name], _refuse(errno.EPERM))
     code += _rule(calls["clone"], _refuse_any_bit(0, _NAMESPACE_FLAGS))
+    code += _rule(calls["fallocate"], _refuse_unbounded_room())
     code += _no_setid_bits(calls)
     for name in _OWN_PROCESS_ONLY:
         code += _rule(calls[name], _allow_only(((0, 0),), errno.EPERM))
