@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,46 @@ def test_a_trusted_sender_gets_a_receipt_for_a_refusal(
     assert (said["code"], said["message"], said["seq"]) == (code, answer.message, 4)
     assert said["what to do"]
     assert (reason.parent / reason.name.removesuffix(".reason.json")).is_file()
+
+
+def test_a_command_that_is_refused_again_gets_its_first_receipt(live: Live) -> None:
+    raw = live.orders.command(issued_at=at(-60), not_before=at(-60), expires_at=at(-6))
+    live.open()
+    knock = Knock(live)
+    first = knock.refused(raw)
+    path = live.folder.outbox / str(first.receipt)
+    before = path.read_bytes()
+    os.utime(path, (1, 1))
+
+    def refused_again(knock: Knock) -> None:
+        again = knock.refused(raw)
+        assert (again.code, again.message) == ("expired", first.message)
+        assert again.receipt == first.receipt
+        assert path.read_bytes() == before
+        assert path.stat().st_mtime > 1
+
+    refused_again(knock)
+    live.reopen()
+    live.open()
+    refused_again(Knock(live))
+    assert live.types().count("command_refused") == 1
+    assert [json.loads(one.read_bytes())["seq"] for one in live.reasons()] == [4, 4, 4]
+
+
+def test_a_command_that_is_refused_for_another_reason_is_refused_anew(
+    live: Live, knock: Knock
+) -> None:
+    orders, other = live.orders, SigningKey.generate()
+    keys = msgspec.to_builtins([trusted(orders.key), trusted(other, roles=["command"])])
+    knock.accepted(orders.command("update_trust", {"version": 2, "keys": keys}))
+    body = {"assignment": "a" * 32, "now": False}
+    raw = orders.sealed(orders.payload("stop_campaign", body, issuer=other.public.id), other)
+    assert knock.refused(raw).code == "not_found"
+    knock.accepted(orders.command("revoke_key", {"key": other.public.id, "since": at(0)}))
+    answer = knock.refused(raw)
+    assert answer.code == "key_revoked"
+    assert live.receipt(answer.receipt).code == "key_revoked"
+    assert [event.code for event in live.events("command_refused")] == ["not_found", "key_revoked"]
 
 
 def test_a_stranger_gets_a_reason_and_no_receipt(live: Live, knock: Knock) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from thermite.campaign.fold import LOCKING
 from thermite.campaign.state import Seen
@@ -37,6 +37,8 @@ from thermite.schema.offer import Decided, Wait, name_text, short
 from thermite.schema.rig_settings import RigSettings
 
 CHANGES_TRUST: Final = frozenset({"update_trust", "revoke_key"})
+_MOST_REFUSED: Final = 256
+"""Refusals that are kept in mind: four times those whose receipts are written together."""
 _MOST_NAME: Final = 120  # characters of a foreign file name in an event
 
 
@@ -46,6 +48,13 @@ class Owed:
 
     digest: Sha256
     id: str | None
+
+
+class _First(NamedTuple):
+    """The first refusal of a command for one reason; seq: None when it was too many to record."""
+
+    seq: int | None
+    message: str
 
 
 class Clerk:
@@ -67,6 +76,7 @@ class Clerk:
         self._gate = Floodgate()
         self._trust: list[TrustedKey] | None = None
         self._keyring = Keyring([])
+        self._refused: dict[tuple[str, str], _First] = {}
         self._later: list[Callable[[], object]] | None = None
         self._halves: list[Half] = []
         self._carded: RigSelftest | None = None
@@ -179,11 +189,21 @@ class Clerk:
     def refuse(self, case: Case, error: CommandError, owed: Owed | None) -> Decided:
         """Refuse a file: an event unless there were too many, a reason, a receipt if owed.
 
+        A command that was refused for this reason before has its event and its receipt.
+
         Raises:
             LedgerError: the ledger can't take the event; the file stays.
         """
         message = short(str(error))
-        seq = self._record(case, error.code, message, owed)
+        first = None if owed is None or self._locks(error.code) else self._first(owed, error.code)
+        is_known = first is not None
+        if first is None:
+            first = _First(self._record(case, error.code, message, owed), message)
+            if owed is not None:
+                self._remember(owed, error.code, first)
+        elif owed is not None:
+            self._once_durable(partial(self.outbox.touch, owed.digest, "refused"))
+        seq, message = first
         reason = {
             "code": error.code,
             "message": message,
@@ -194,7 +214,7 @@ class Clerk:
         self._once_durable(partial(self._set_aside, case, reason))
         if owed is not None:
             self._once_durable(partial(self.outbox.end_wait, owed.digest))
-            if seq is None:
+            if seq is None and not is_known:
                 self.outbox.refuse_unrecorded(owed.digest, owed.id, error.code, message)
         receipt = None if owed is None else self.outbox.name_of(owed.digest, "refused")
         return Decided(
@@ -250,8 +270,9 @@ class Clerk:
 
         One that locks the rig always counts: a trusted key signed it.
         """
-        locks = code in LOCKING and owed is not None and not self.book.state.ledger_locked
-        if not locks and not self._gate.admit(time.monotonic(), clock.stamp()):
+        if not (owed is not None and self._locks(code)) and not self._gate.admit(
+            time.monotonic(), clock.stamp()
+        ):
             return None
         event = CommandRefused(
             sha256=case.sha256,
@@ -263,6 +284,24 @@ class Clerk:
             message=None if owed is None else message,
         )
         return self.book.append(Draft(event))[0]
+
+    def _locks(self, code: str) -> bool:
+        """Return whether a refusal of this kind locks the rig, which is not locked yet."""
+        return code in LOCKING and not self.book.state.ledger_locked
+
+    def _first(self, owed: Owed, code: str) -> "_First | None":
+        """Return what was said when a command was refused for this reason before, or None."""
+        found = self._refused.get((owed.digest, code))
+        if found is not None:
+            return found
+        receipt = self.outbox.refusal(owed.digest, code)
+        return None if receipt is None else _First(receipt.event_seq, receipt.message or "")
+
+    def _remember(self, owed: Owed, code: str, first: "_First") -> None:
+        """Keep a refusal in mind until its receipt lies there: its copy may be next."""
+        self._refused[owed.digest, code] = first
+        if len(self._refused) > _MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
 
     def _set_aside(self, case: Case, reason: Mapping[str, object]) -> None:
         target = self._move(case, "refused", case.sha256 or "")

@@ -125,9 +125,9 @@ class Outbox:
         """Return the file name of a command's receipt."""
         return f"{digest[:12]}.{outcome}{_SUFFIX}"
 
-    def touch(self, digest: str) -> str:
-        """Answer a command that was accepted before: its first receipt again."""
-        name = self.name_of(digest, "accepted")
+    def touch(self, digest: str, outcome: Outcome = "accepted") -> str:
+        """Answer a command that was decided like this before: its first receipt again."""
+        name = self.name_of(digest, outcome)
         with contextlib.suppress(OSError):
             os.utime(self._folder.outbox / name)
         return name
@@ -145,6 +145,13 @@ class Outbox:
         """Remove the word that a command waits: it is decided."""
         with self._said_when_refused():
             (self._folder.outbox / self.name_of(digest, "waiting")).unlink(missing_ok=True)
+
+    def refusal(self, digest: str, code: str) -> Receipt | None:
+        """Return the receipt by which a command was refused for this reason before, or None."""
+        path = self._folder.outbox / self.name_of(digest, "refused")
+        found = self._receipt(path)
+        is_it = found is not None and (found.command.sha256, found.code) == (digest, code)
+        return found if is_it else None
 
     def refuse_unrecorded(
         self, digest: Sha256, command_id: str | None, code: str, message: str
@@ -256,10 +263,15 @@ class Outbox:
 
     def _says(self, path: Path, code: str) -> bool:
         """Return whether a receipt of ours gives this reason already."""
+        found = self._receipt(path)
+        return found is not None and found.code == code
+
+    def _receipt(self, path: Path) -> Receipt | None:
+        """Return the receipt of ours in a file, or None when there is none."""
         try:
-            return open_receipt(path.read_bytes(), self._key.public).code == code
+            return open_receipt(path.read_bytes(), self._key.public)
         except (OSError, CommandError):
-            return False
+            return None
 
     def _put(self, name: str, raw: bytes) -> bool:
         """Write a file unless it has these bytes already; return whether it was written."""
