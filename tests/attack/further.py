@@ -50,6 +50,21 @@ FURTHER = (
         limits={"disk_mib": 32},
     ),
     Attack(
+        "R-attributes",
+        TRY + "open('x', 'w').close()\n"
+        "tried(lambda: os.setxattr('x', 'user.x', b'x'))\n"
+        "tried(lambda: os.getxattr('x', 'user.x'))",
+        said="ENOTSUP ENODATA",
+    ),
+    Attack(
+        "limits-of-others",
+        TRY + "import resource\nwho, what = os.getppid() or 1, resource.RLIMIT_CORE\n"
+        "try: resource.prlimit(who, what, (0, 0))\nexcept PermissionError: print('refused')\n"
+        "resource.prlimit(0, what, (0, 0))\nresource.setrlimit(what, (0, 0))\n"
+        "print(resource.prlimit(os.getpid(), what))",
+        said="refused (0, 0)",
+    ),
+    Attack(
         "R-shared-memory-in-a-folder",
         "import os, time\nos.makedirs('/dev/shm/a/b')\n"
         "for n in range(5): open(f'/dev/shm/a/b/{n}', 'wb').write(bytes(10 << 20))\ntime.sleep(9)",

@@ -42,6 +42,9 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "sched_setparam": 142,
         "sched_setscheduler": 144,
         "pivot_root": 155,
+        "setxattr": 188,
+        "lsetxattr": 189,
+        "fsetxattr": 190,
         "mount": 165,
         "umount2": 166,
         "add_key": 248,
@@ -54,12 +57,16 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "unshare": 272,
         "fallocate": 285,
         "perf_event_open": 298,
+        "prlimit64": 302,
         "setns": 308,
         "sched_setattr": 314,
         "bpf": 321,
         "userfaultfd": 323,
     },
     "aarch64": {
+        "setxattr": 5,
+        "lsetxattr": 6,
+        "fsetxattr": 7,
         "ioprio_set": 30,
         "mknodat": 33,
         "umount2": 39,
@@ -82,6 +89,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "keyctl": 219,
         "clone": 220,
         "perf_event_open": 241,
+        "prlimit64": 261,
         "setns": 268,
         "sched_setattr": 274,
         "bpf": 280,
@@ -100,11 +108,14 @@ _NEW_NUMBERS: Final = {
     "openat2": 437,
     "mount_setattr": 442,
     "fchmodat2": 452,
+    "setxattrat": 463,
 }
 """Calls younger than the common numbering have one number on every architecture."""
 
 _ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3", "openat2")
 """The last two take their flags and modes where a filter can't see them; libc does without."""
+_UNSUPPORTED: Final = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")
+"""On a filesystem in memory they hold what no limit counts; many filesystems have none."""
 _SYSV: Final = ("shmget", "semget", "msgget")
 _FORBIDDEN: Final = (
     *("mount", "umount2", "pivot_root", "unshare", "setns"),
@@ -172,6 +183,14 @@ def _refuse_unbounded_room() -> bytes:
     return _argument(1) + _op(_ANY_BIT, _PUNCH_HOLE, 0, 1) + _op(_RETURN, _ALLOW) + body
 
 
+def _refuse_limits_of_others() -> bytes:
+    """Allow the caller's own (pid 0), and to look at all (a new limit whose two words are 0)."""
+    body = _argument(2, high=True) + _op(_EQUAL, 0, 0, 1)
+    body += _op(_RETURN, _ALLOW) + _refuse(errno.EPERM)
+    body = _argument(2) + _op(_EQUAL, 0, 0, len(body) // 8 - 1) + body
+    return _argument(0) + _op(_EQUAL, 0, 0, 1) + _op(_RETURN, _ALLOW) + body
+
+
 def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
     """Allow when each argument's low word has its value; these arguments are C ints."""
     body = _refuse(error)
@@ -212,11 +231,14 @@ def program(machine: str, *, network: bool, sysv: bool) -> bytes:
         code += _rule(calls[name], _refuse(errno.ENOSYS))
     for name in () if sysv else _SYSV:
         code += _rule(calls[name], _refuse(errno.ENOSYS))
+    for name in _UNSUPPORTED:
+        code += _rule(calls[name], _refuse(errno.EOPNOTSUPP))
     for name in _FORBIDDEN:
         code += _rule(calls[name], _refuse(errno.EPERM))
     code += _rule(calls["clone"], _refuse_any_bit(0, _NAMESPACE_FLAGS))
     code += _rule(calls["fallocate"], _refuse_unbounded_room())
     code += _no_setid_bits(calls)
+    code += _rule(calls["prlimit64"], _refuse_limits_of_others())
     for name in _OWN_PROCESS_ONLY:
         code += _rule(calls[name], _allow_only(((0, 0),), errno.EPERM))
     code += _rule(calls["setpriority"], _allow_only(((0, _PRIO_PROCESS), (1, 0)), errno.EPERM))

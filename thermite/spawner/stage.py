@@ -131,6 +131,10 @@ class Course:
         if slot.attendant is None:
             slot.attendant = Attendant(self._ground.garb(None))
             self._ground.adopt(slot.attendant.fork)
+        if slot.identity is None:  # a stage of the same user may have moved both elsewhere
+            for pid in (0, slot.attendant.fork.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(pid, self._ground.quiet_cpus)
         slot.attendant.begin(watch, [slot.folder_fd, *self._streams.for_attendant])
         return slot.attendant
 
