@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from thermite.errors import InfrastructureError
-from thermite.rig.stages import Slot, StageCopy, Stages
+from thermite.rig.stages import Door, Slot, StageCopy, Stages
 from thermite.schema.stage import (
     Collected,
     CollectedFile,
@@ -225,7 +225,9 @@ class SimulatedSlot:
         settle_ms: int = 0,
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
+        door: Door | None = None,
     ) -> StageResult:
+        assert door is None
         assert settle_ms >= 0
         assert cwd is None or cwd.is_dir()
         self._sees_only_what_is_readable([*argv, str(cwd or "")], readable)

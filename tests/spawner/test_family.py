@@ -167,6 +167,7 @@ def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
         "settle_ms": 0,
         "join_output": False,
         "readable": [],
+        "gateway_port": None,
         "id": 2,
     }
     text = (

@@ -20,7 +20,7 @@ from thermite.rig.copies import Copy
 from thermite.rig.device import cpu
 from thermite.rig.line import Line, nothing
 from thermite.rig.refusal_words import refusal
-from thermite.rig.stages import Slot, StageCopy, Stages
+from thermite.rig.stages import Door, Slot, StageCopy, Stages
 from thermite.schema.stage import (
     Collected,
     CollectedFile,
@@ -179,7 +179,7 @@ class _LentSlot:
         if writer.error is not None:
             raise writer.error
 
-    def run(
+    def run(  # noqa: PLR0913 - all that a stage is asked for
         self,
         argv: Sequence[str],
         *,
@@ -190,6 +190,7 @@ class _LentSlot:
         settle_ms: int = 0,
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
+        door: Door | None = None,
     ) -> StageResult:
         """Run one stage to its proven end."""
         fields = {
@@ -203,13 +204,15 @@ class _LentSlot:
             "settle_ms": settle_ms,
             "join_output": join_output,
             "readable": [copy.path.name for copy in readable],
+            "gateway_port": None if door is None else door.port,
         }
+        fds = () if door is None or door.fd is None else (door.fd,)
         with contextlib.ExitStack() as granted:
             for copy in readable:
                 if isinstance(copy, Copy):
                     granted.enter_context(copy.granted())
-            reply, fds = self._line.ask("start", fields)
-        return _result(reply, fds, argv, joined=join_output)
+            reply, tails = self._line.ask("start", fields, fds)
+        return _result(reply, tails, argv, joined=join_output)
 
     def stop(self) -> None:
         """Ask for the end of what runs here; its own reply comes when it is proven gone."""

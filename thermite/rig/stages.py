@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from thermite.schema.stage import (
     Collected,
@@ -14,6 +14,34 @@ from thermite.schema.stage import (
     Limits,
     StageResult,
 )
+
+HANDED_FD: Final = 4
+"""Where a stage finds the descriptor that is handed to it; as the spawner's own."""
+NET_ABI: Final = 4
+"""Landlock's first version that can hold a process to one TCP port (landlock(7))."""
+
+
+def listens_inside(isolation: IsolationRecord) -> bool:
+    """Return whether a stage has a network of its own, so that its gateway listens in there."""
+    return "netns" in isolation.features
+
+
+def reaches_gateway(isolation: IsolationRecord) -> bool:
+    """Return whether a stage without network can be let to a gateway, and to nothing else."""
+    versions = [f.removeprefix("landlock:") for f in isolation.features if "landlock:" in f]
+    return listens_inside(isolation) or any(int(v) >= NET_ABI for v in versions)
+
+
+class Door(NamedTuple):
+    """How an agent's stage and a gateway meet.
+
+    port: of loopback, that the stage may connect to; where it has a network of its own, a
+    listener there is sent over the socket `fd`. Without a port, `fd` is the stage's own to keep,
+    as its descriptor HANDED_FD.
+    """
+
+    fd: int | None = None
+    port: int | None = None
 
 
 class StageCopy(Protocol):
@@ -40,7 +68,7 @@ class Slot(Protocol):
     def place(self, entries: Iterable[Entry]) -> None:
         """Unpack entries into the work folder as the slot's own user."""
 
-    def run(
+    def run(  # noqa: PLR0913 - all that a stage is asked for
         self,
         argv: Sequence[str],
         *,
@@ -51,12 +79,13 @@ class Slot(Protocol):
         settle_ms: int = 0,
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
+        door: Door | None = None,
     ) -> StageResult:
         """Run one stage to its end, prove that nothing of it is left, and return how it went.
 
         env is the whole environment; cwd defaults to the work folder; timed pins the process
         to the run CPUs after a busy loop of settle_ms there; readable copies are open to the
-        slot's group only meanwhile; join_output puts stderr into stdout.
+        slot's group only meanwhile; join_output puts stderr into stdout; door: an agent's only.
 
         Raises:
             InfrastructureError: the stage can't be started, or something of it survived.

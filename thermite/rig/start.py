@@ -38,9 +38,10 @@ class SpawnerConfig:
     fallback_root: where a fresh stage root may be made when stages can't reach stage_root,
     None where that is an error; slots: name to whether it has the network; private:
     further folders that no stage may read; isolation: a level, or auto; slot_env: variables
-    of a slot's stages beside those that each is given; cards: the numbers, in the order of
-    PCI addresses, of those that a block holds the clock of; tries_children: find out, too, as
-    whom supervisor and harness of a rig that serves could run.
+    of a slot's stages beside those that each is given; slot_reach: folders that a slot's stages
+    may read beside the system's; cards: the numbers, in the order of PCI addresses, of those that
+    a block holds the clock of; tries_children: find out, too, as whom supervisor and harness of a
+    rig that serves could run.
     """
 
     state: Path
@@ -53,6 +54,7 @@ class SpawnerConfig:
     run_dir: Path | None = None
     run_cpus: Sequence[int] | None = None
     slot_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    slot_reach: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     cards: Sequence[int] = ()
     stage_path: str | None = None
     realtime_runs: bool = False
@@ -75,6 +77,9 @@ class SpawnerConfig:
             "uid_range": self.uid_range or numbers_of("THERMITE_UID_RANGE", "-"),
             "run_cpus": self.run_cpus or numbers_of("THERMITE_RUN_CPUS", ","),
             "slot_env": {slot: dict(one) for slot, one in self.slot_env.items()},
+            "slot_reach": {
+                slot: [str(path.resolve()) for path in one] for slot, one in self.slot_reach.items()
+            },
             "cards": list(self.cards),
             "run_dir": None if self.run_dir is None else str(self.run_dir),
             "stage_path": self.stage_path,

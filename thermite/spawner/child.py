@@ -16,10 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NoReturn
 
-from . import linux, own_pids, own_root, own_view
+from . import linux, loopback, own_pids, own_root, own_view
 from .ahead import LINE_FD
 from .landlock import DEVICES, READ, USE, Ruleset, cards
 from .own_view import View
+from .seccomp import Network
+
+HANDED_FD: Final = 4
+"""Where a stage finds what its starter handed to it (isolation, 4.1, child order)."""
 
 READY: Final = b"R"
 FAILED: Final = b"F"
@@ -74,7 +78,8 @@ class Order:
     writable: the first so many of the latter may be written in, the others read;
     realtime_s: SCHED_FIFO with at most so much CPU time at a stretch, s, or None;
     in a view of the stage's own, `folder` names the folder to run in, and view_mib bounds
-    what its shared folders hold.
+    what its shared folders hold; is_handed: the last descriptor is the stage's to keep;
+    gateway_port: of TCP, the one port that it may connect to.
     """
 
     argv: Sequence[str]
@@ -88,6 +93,8 @@ class Order:
     realtime_s: float | None = None
     folder: str = ""
     view_mib: int | None = None
+    is_handed: bool = False
+    gateway_port: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return the message for a process that waits; marshal reads it in a tenth of JSON's time.
@@ -119,16 +126,20 @@ _DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0).to_byte
 class Outfit:
     """What every stage of this spawner has: filters by network, and what it may reach."""
 
-    programs: Mapping[bool, bytes | None]
+    programs: Mapping[Network, bytes | None]
     landlock: int
     confine_files: bool
     system_paths: Sequence[str]
 
-    def ruleset(self, *, network: bool) -> Ruleset:
-        """Return what every stage may reach; a stage's own folders are still to be added."""
-        rules = Ruleset(self.landlock, files=self.confine_files, network=network)
+    def ruleset(self, *, network: Network, further: Sequence[str] = ()) -> Ruleset:
+        """Return what every stage may reach; a stage's own folders are still to be added.
+
+        Args:
+            network: what it may make sockets for; further: folders that it may read.
+        """
+        rules = Ruleset(self.landlock, files=self.confine_files, network=network == "open")
         if self.confine_files:
-            rules.allow_below(self.system_paths, READ)
+            rules.allow_below((*self.system_paths, *further), READ)
             rules.allow_below(DEVICES)
             rules.allow_below(cards(), USE)
         return rules
@@ -150,19 +161,21 @@ def wait_for_order(
     line: socket.socket,
     parent: int,
     *,
-    network: bool,
+    network: Network,
+    further: Sequence[str],
     view: View | None,
 ) -> None:
     """Prepare what can be prepared, then become the stage that an order describes.
 
-    view: of the stage's own, None for the machine's.
+    further: paths that it may read beside the system's; view: of the stage's own, None for the
+    machine's.
     """
     os.setsid()
     program = outfit.programs[network]
     try:
-        rules = outfit.ruleset(network=network)
+        rules = outfit.ruleset(network=network, further=further)
         if view is not None:
-            parent = _enter(view, line, parent, network=network)
+            parent = _enter(view, line, parent, network=network == "open")
             if view.is_rootless:  # Landlock goes by files, and these are new
                 rules.allow_below(("/proc",), READ)
                 rules.allow_below(own_view.SHARED)
@@ -213,6 +226,7 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
     program: bytes | None,
 ) -> NoReturn:
     stdout, stderr, cwd, *reach = fds
+    handed = reach.pop() if order.is_handed else -1
     try:
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
@@ -221,6 +235,7 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
         _limit(order)
         if order.folder:
             own_view.bound(order.view_mib)
+        _open_door(order, rules, handed)
         if program is not None:
             linux.install_filter(program)  # it forbids what makes a view
         if order.identity is None:
@@ -230,7 +245,7 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
         linux.die_with_parent(signal.SIGKILL, parent)
         rules.enforce()
         _change_folder(order, cwd)
-        linux.close_from(LINE_FD + 1)
+        linux.close_from(_keep_handed(order, handed) + 1)
         if order.realtime_s is None:  # until here the spawner's own, so that nobody holds it up
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         found = _candidates(order.argv[0], order.env.get("PATH", ""))
@@ -242,6 +257,24 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
     if line.recv(1) != GO:
         os._exit(126)
     _execute(found, order, line)
+
+
+def _open_door(order: Order, rules: Ruleset, handed: int) -> None:
+    """Let a stage to its campaign's gateway, which in a view of its own listens in there."""
+    if order.gateway_port is None:
+        return
+    rules.allow_port(order.gateway_port)
+    if order.folder:
+        loopback.offer(order.gateway_port, handed)
+
+
+def _keep_handed(order: Order, handed: int) -> int:
+    """Put what a stage was handed in its place; return the last descriptor that stays open."""
+    if not order.is_handed or order.gateway_port is not None:
+        return LINE_FD
+    os.dup2(handed, HANDED_FD)
+    os.set_inheritable(HANDED_FD, True)  # noqa: FBT003 - positional only
+    return HANDED_FD
 
 
 def _failed(error: Exception) -> bytes:

@@ -144,7 +144,7 @@ class Family:
             "THERMITE_FD_PEER": str(_PEER_FD),
             "THERMITE_PEER_UID": str(os.getuid() if other is None else other.uid),
         }
-        rules = self._ground.outfit.programs[False] if name == "harness" else None
+        rules = self._ground.outfit.programs["none"] if name == "harness" else None
         fds = (line, self._peers[name].fileno())
         parent = os.getpid()
         pid = os.fork()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
 from . import linux, scan
 from .ahead import Ahead, Init, fork_ahead
@@ -16,9 +16,9 @@ from .deadly import wait_to_kill
 from .fork import Fork, Garb
 from .landlock import SYSTEM, spared
 from .loop import Gate, Loop, Step, Task, Until
-from .nursery import Asked, Nursery
+from .nursery import Asked, Duty, Nursery
 from .own_view import View
-from .seccomp import program
+from .seccomp import Network, program
 from .settings import Settings
 from .shared import SharedFolders
 from .uids import Leases
@@ -114,6 +114,16 @@ class Level:
     passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a stage's process must know before its order comes: its network, and what it reads."""
+
+    network: Network = "none"
+    reach: tuple[str, ...] = ()
+
+
+PLAIN: Final = Kind()
+"""What nearly every stage is."""
 WATCHING = 4
 """SCHED_FIFO of attendants beside real-time runs, below the spawner's 5 (isolation, 4.1)."""
 
@@ -144,6 +154,12 @@ class Ground:
             system_paths=_system_paths(settings),
         )
         self._nursery: Nursery | None = None
+        of_slots = {
+            self._kind(slot, to_gateway=to_gateway)
+            for slot in slots.values()
+            for to_gateway in (False, True)
+        }
+        self._kinds = [PLAIN, *sorted(of_slots - {PLAIN}, key=repr)]
         self._stage_ahead: Ahead | Asked | None = None
         self._killer_ahead: Ahead | None = None
 
@@ -176,19 +192,27 @@ class Ground:
             if slot.live is not None:
                 yield slot, slot.live
 
-    def take_stage_process(self, *, network: bool) -> Ahead:
+    def take_stage_process(self, slot: Slot, *, to_gateway: bool = False) -> Ahead:
         """Return a process that waits for a stage's order: the one made ahead, or a new one.
+
+        Args:
+            slot: whose stage it will be; to_gateway: it may connect to a gateway.
 
         Raises:
             OSError: none can be made.
         """
-        if network:
-            return self._settled(self._ask(network=True))
+        kind = self._kind(slot, to_gateway=to_gateway)
+        if kind != PLAIN:
+            return self._settled(self._ask(kind))
         one, self._stage_ahead = self._stage_ahead, None
         try:
-            return self._settled(one or self._ask(network=False))
+            return self._settled(one or self._ask())
         except ConnectionError:  # somebody ended the nursery meanwhile: another one is made
-            return self._settled(self._ask(network=False))
+            return self._settled(self._ask())
+
+    def _kind(self, slot: Slot, *, to_gateway: bool) -> Kind:
+        network: Network = "open" if slot.network else "gateway" if to_gateway else "none"
+        return Kind(network, self.settings.slot_reach.get(slot.name, ()))
 
     def settle_ahead(self) -> None:
         """Get to know the processes of the stage made ahead."""
@@ -213,23 +237,29 @@ class Ground:
             self.children.add(found.init.pid)
         return found
 
-    def _ask(self, *, network: bool) -> Asked:
+    def _ask(self, kind: Kind = PLAIN) -> Asked:
         """Ask the nursery for a stage's process; a nursery that is gone is replaced, once."""
         # Elsewhere and at once: it would else wait until this process sleeps.
         elsewhere = self.all_cpus - {linux.current_cpu()}
+        number = self._kinds.index(kind)
         if self._nursery is not None:
             try:
-                return self._nursery.ask(network=network, cpus=elsewhere)
+                return self._nursery.ask(number, cpus=elsewhere)
             except OSError:
                 self.end_nursery()
-        view = self._view() if self.level.own_view else None
-        duties = {
-            kept: partial(wait_for_order, self.outfit, network=kept, view=view)
-            for kept in (True, False)
-        }
-        self._nursery = Nursery(duties, prepare_for_all)
+        self._nursery = Nursery([self._duty(one) for one in self._kinds], prepare_for_all)
         self.children.add(self._nursery.pid)
-        return self._nursery.ask(network=network, cpus=elsewhere)
+        return self._nursery.ask(number, cpus=elsewhere)
+
+    def _duty(self, kind: Kind) -> Duty:
+        private = private_paths(self.settings)
+        return partial(
+            wait_for_order,
+            self.outfit,
+            network=kind.network,
+            further=[path for one in kind.reach for path in spared(one, private)],
+            view=self._view(kind.reach) if self.level.own_view else None,
+        )
 
     def end_nursery(self) -> None:
         """End what makes the processes of stages; it is made again when one is asked for."""
@@ -251,7 +281,7 @@ class Ground:
     def prepare_stage(self) -> None:
         """Make the next stage's process, unless a stage still runs: its end asks again."""
         if self._stage_ahead is None and not any(self.lives()):
-            self._stage_ahead = self._ask(network=False)
+            self._stage_ahead = self._ask()
 
     def make_ahead(self) -> Step[None]:
         """Make what the next stage will need: its process at once, its killer in quiet.
@@ -266,9 +296,10 @@ class Ground:
             if not any(slot.busy for slot in self.slots.values()):
                 self._killer_ahead = self._fork_killer()
 
-    def _view(self) -> View:
+    def _view(self, shown: tuple[str, ...]) -> View:
         hidden = (self.settings.state, *self.settings.private)
-        return View(self.stage_root, is_rootless=self.level.name == "namespaces", hidden=hidden)
+        is_rootless = self.level.name == "namespaces"
+        return View(self.stage_root, is_rootless=is_rootless, hidden=hidden, shown=shown)
 
     def _fork_killer(self) -> Ahead:
         one = fork_ahead(partial(wait_to_kill, self.level.reaper or 0))
@@ -306,18 +337,22 @@ def _run_cpus(settings: Settings, all_cpus: frozenset[int]) -> frozenset[int]:
 
 def _system_paths(settings: Settings) -> list[str]:
     """Return what a confined stage may read of the system: nothing that is private."""
-    private = [os.path.realpath(path) for path in (settings.state, *settings.private)]
+    private = private_paths(settings)
     roots = {os.path.realpath(root) for root in SYSTEM if os.path.isdir(root)}
     return sorted({path for root in roots for path in spared(root, private)})
 
 
-def _filters(level: Level) -> dict[bool, bytes | None]:
+def private_paths(settings: Settings) -> list[str]:
+    """Return what no stage may read, wherever it lies."""
+    return [os.path.realpath(path) for path in (settings.state, *settings.private)]
+
+
+def _filters(level: Level) -> dict[Network, bytes | None]:
+    networks: tuple[Network, ...] = get_args(Network)
     if "seccomp" not in level.features:
-        return {True: None, False: None}
+        return dict.fromkeys(networks)
     sysv = level.name == "users"  # only there are they seen, counted and swept
-    return {
-        network: program(linux.MACHINE, network=network, sysv=sysv) for network in (True, False)
-    }
+    return {one: program(linux.MACHINE, network=one, sysv=sysv) for one in networks}
 
 
 def send(one: scan.Seen, number: int) -> bool:

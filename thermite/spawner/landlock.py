@@ -27,9 +27,11 @@ _REFER: Final = 1 << 13  # ABI 2
 _TRUNCATE: Final = 1 << 14  # ABI 3
 _FIRST_RIGHTS: Final = (1 << 13) - 1
 
-_NET_ABI: Final = 4
+NET_ABI: Final = 4
 SCOPE_ABI: Final = 6
 _NET: Final = 0b11  # bind and connect of TCP
+_CONNECT_TCP: Final = 0b10
+_RULE_NET_PORT: Final = 2
 _SCOPE: Final = 0b11  # abstract unix sockets, signals
 _RULE_PATH_BENEATH: Final = 1
 _VERSION_FLAG: Final = 1
@@ -111,12 +113,13 @@ class Ruleset:
         """
         self._all = _all_rights(version)
         fs = self._all if files else 0
-        net = _NET if version >= _NET_ABI and not network else 0
+        net = _NET if version >= NET_ABI and not network else 0
+        self._is_net_handled = bool(net)
         scoped = _SCOPE if version >= SCOPE_ABI else 0
         self.fd = -1
         if fs | net | scoped:
             block = ctypes.create_string_buffer(struct.pack("=QQQ", fs, net, scoped), 24)
-            size = 24 if version >= SCOPE_ABI else 16 if version >= _NET_ABI else 8
+            size = 24 if version >= SCOPE_ABI else 16 if version >= NET_ABI else 8
             self.fd = call(LANDLOCK_CREATE_RULESET, block, ctypes.c_size_t(size), ctypes.c_uint(0))
             os.set_inheritable(self.fd, False)  # noqa: FBT003 - positional only
 
@@ -147,6 +150,19 @@ class Ruleset:
                 self.allow_in(fd, rights)
             finally:
                 os.close(fd)
+
+    def allow_port(self, port: int) -> None:
+        """Allow to connect to a TCP port, on whatever host; nothing where TCP is left alone."""
+        if self.fd < 0 or not self._is_net_handled:
+            return
+        rule = ctypes.create_string_buffer(struct.pack("=QQ", _CONNECT_TCP, port), 16)
+        call(
+            LANDLOCK_ADD_RULE,
+            ctypes.c_int(self.fd),
+            ctypes.c_int(_RULE_NET_PORT),
+            rule,
+            ctypes.c_uint(0),
+        )
 
     def close(self) -> None:
         """Give the ruleset up; whoever enforces it has a copy of the descriptor."""

@@ -16,7 +16,7 @@ import signal
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
@@ -26,8 +26,6 @@ from .ahead import BESIDE, LINE_FD, STARTED, Ahead, Init, fork_ahead
 Duty: TypeAlias = Callable[[socket.socket, int], None]
 """What a stage's process does: it gets its line and the spawner's pid, and never returns."""
 
-_WORDS: Final = {False: b"s", True: b"n"}
-"""What is asked for: a stage without the machine's network, or with it."""
 _BORN: Final = struct.Struct("=i")
 _ANSWERS_S: Final = 20.0
 _FAILED: Final = -1
@@ -44,11 +42,11 @@ class Asked:
 class Nursery:
     """The spawner's end of it."""
 
-    def __init__(self, duties: Mapping[bool, Duty], prepare: Callable[[], None]) -> None:
+    def __init__(self, duties: Sequence[Duty], prepare: Callable[[], None]) -> None:
         """Start one.
 
-        duties: of a stage's process, by whether it keeps the machine's network; prepare: called
-        once, before anything is asked for.
+        duties: of a stage's process, one for each kind; prepare: called once, before anything is
+        asked for.
         """
         self._one = fork_ahead(lambda line, parent: _serve(duties, prepare, line, parent))
         self._one.line.settimeout(_ANSWERS_S)
@@ -59,8 +57,10 @@ class Nursery:
         """Its own process."""
         return self._one.pid
 
-    def ask(self, *, network: bool, cpus: frozenset[int]) -> Asked:
+    def ask(self, kind: int, *, cpus: frozenset[int]) -> Asked:
         """Ask for a process, to be made on other CPUs than this one's, and don't wait.
+
+        kind: the number of its duty.
 
         Raises:
             OSError: the nursery is gone.
@@ -72,7 +72,7 @@ class Nursery:
             given = array.array("i", [theirs.fileno()])
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, given)]
             try:
-                self._one.line.sendmsg([_WORDS[network]], rights)
+                self._one.line.sendmsg([bytes([kind])], rights)
             except OSError:
                 ours.close()
                 raise
@@ -131,7 +131,7 @@ def _started(line: socket.socket) -> tuple[int, int] | None:
 
 
 def _serve(
-    duties: Mapping[bool, Duty], prepare: Callable[[], None], line: socket.socket, parent: int
+    duties: Sequence[Duty], prepare: Callable[[], None], line: socket.socket, parent: int
 ) -> NoReturn:
     """Start a process for every word, until the spawner hangs up."""
     prepare()
@@ -144,7 +144,7 @@ def _serve(
         except OSError:
             pid = _FAILED
         if pid == 0:
-            _begin(duties[word == _WORDS[True]], line, fds[0], parent)
+            _begin(duties[word[0]], line, fds[0], parent)
         os.close(fds[0])
         line.send(_BORN.pack(pid))
 

@@ -9,15 +9,18 @@ Source: isolation, 4.2; user_namespaces(7).
 
 import os
 import socket
+from collections.abc import Sequence
 from typing import Final
 
 from . import linux, namespaces, own_pids
 from .landlock import SYSTEM
-from .own_view import SHARED, View, make_passable, share
+from .own_view import SHARED, View, make_passable, opened, share
 
 _TOP: Final = "/tmp"  # noqa: S108 - covered by the new root until it is everything
 _ROOT: Final = "mode=0755,size=1m,nr_inodes=4096"
 _HIDDEN: Final = "mode=0711,size=64k,nr_inodes=64"
+_WAYS: Final = tuple(f"{path}/" for path in SHARED)
+_BIND: Final = namespaces.MS_BIND | namespaces.MS_REC
 _PLAIN: Final = namespaces.MS_NOSUID | namespaces.MS_NODEV
 
 
@@ -62,34 +65,52 @@ def _build(view: View) -> None:
     namespaces.mount("tmpfs", _TOP, "tmpfs", _PLAIN, _ROOT)
     for path in SYSTEM:  # /proc too: only where one is in sight may another be mounted
         _show(path)
+    shown = opened(path for path in view.shown if not os.path.isdir(f"{_TOP}{path}"))
+    led = [path for path in (view.stage_root, *shown) if path.startswith(_WAYS)]
+    plain = {path: folder for path, folder in shown.items() if path not in led}
     for path in SHARED:
         os.makedirs(f"{_TOP}{path}", exist_ok=True)
     for path in view.hidden:
         if os.path.isdir(f"{_TOP}{path}"):
             namespaces.mount("tmpfs", f"{_TOP}{path}", "tmpfs", _PLAIN, _HIDDEN)
-    around = [path for path in SHARED if view.stage_root.startswith(f"{path}/")]
-    if not around:
+    if view.stage_root not in led:
         make_passable(_TOP, view.stage_root)
+    for path, folder in plain.items():
+        make_passable(_TOP, path)
+        _bind(folder, path)
     namespaces.close_to_writing(_TOP)
     share(_TOP)
-    for path in around:
-        _lead(path, view.stage_root)
-    namespaces.mount(
-        f"/proc/self/fd/{stages}", f"{_TOP}{view.stage_root}", None, namespaces.MS_BIND
-    )
-    os.close(stages)
+    _lead(led)
+    _bind(stages, view.stage_root)
+    for path in shown.keys() - plain.keys():
+        _bind(shown[path], path)
+        namespaces.close_to_writing(f"{_TOP}{path}")
     os.chdir(_TOP)
     namespaces.make_root_of_here()
 
 
-def _lead(shared: str, stage_root: str) -> None:
-    """Make the way to a stage root through a shared folder; nobody writes on the way."""
-    first = f"{shared}/{stage_root.removeprefix(f'{shared}/').partition('/')[0]}"
-    os.mkdir(f"{_TOP}{first}")
-    if first != stage_root:
-        namespaces.mount("tmpfs", f"{_TOP}{first}", "tmpfs", _PLAIN, _HIDDEN)
-        make_passable(_TOP, stage_root)
-        namespaces.close_to_writing(f"{_TOP}{first}")
+def _lead(paths: Sequence[str]) -> None:
+    """Make the ways to folders through the shared ones; nobody writes on the way."""
+    for first in sorted({_first_below(path) for path in paths}):
+        os.mkdir(f"{_TOP}{first}")
+        if first not in paths:
+            namespaces.mount("tmpfs", f"{_TOP}{first}", "tmpfs", _PLAIN, _HIDDEN)
+            for path in paths:
+                if path.startswith(f"{first}/"):
+                    make_passable(_TOP, path)
+            namespaces.close_to_writing(f"{_TOP}{first}")
+
+
+def _first_below(path: str) -> str:
+    """Return the folder on the way to a path that lies right below a shared one."""
+    (shared,) = (one for one in SHARED if path.startswith(f"{one}/"))
+    return f"{shared}/{path.removeprefix(f'{shared}/').partition('/')[0]}"
+
+
+def _bind(folder: int, path: str) -> None:
+    """Let an open folder be seen at its path, and close it."""
+    namespaces.mount(f"/proc/self/fd/{folder}", f"{_TOP}{path}", None, _BIND)
+    os.close(folder)
 
 
 def _show(path: str) -> None:
@@ -99,4 +120,4 @@ def _show(path: str) -> None:
         os.symlink(os.readlink(path), shown)
     elif os.path.isdir(path):
         os.makedirs(shown)
-        namespaces.mount(path, shown, None, namespaces.MS_BIND | namespaces.MS_REC)
+        namespaces.mount(path, shown, None, _BIND)

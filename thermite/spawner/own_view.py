@@ -3,11 +3,12 @@
 Entered by the stage's process ahead of its order, while it still has privileges. The shared
 folders are one empty tmpfs, bounded when the order comes, that goes with the stage's last
 process; of what lies there outside, only the stage root shows, since that may lie below one of
-them. The network has nothing, not even a loopback that is up. Source: isolation, 4.1, Network,
-and rows 11, 13, 24.
+them. The network has nothing, not even a loopback that is up, unless the stage has a gateway
+there (`loopback`). Source: isolation, 4.1, Network, and rows 11, 13, 24.
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,12 +28,14 @@ class View:
     """What a stage sees of the machine where it has a view of its own.
 
     stage_root: the folder that stays to be seen; is_rootless: made by a plain user, from
-    nothing; hidden: folders of which such a view shows nothing.
+    nothing; hidden: folders of which such a view shows nothing; shown: folders that can be read
+    in this one beside the system's.
     """
 
     stage_root: str
     is_rootless: bool = False
     hidden: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
 
 def enter(view: View, *, network: bool) -> None:
@@ -47,12 +50,20 @@ def enter(view: View, *, network: bool) -> None:
     flags = namespaces.NEW_MOUNTS | namespaces.NEW_IPC | namespaces.NEW_PIDS
     namespaces.unshare(flags | (0 if network else namespaces.NEW_NETWORK))
     namespaces.mount(None, "/", None, namespaces.MS_REC | namespaces.MS_PRIVATE)
-    path = view.stage_root
-    root = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # before it is covered
-    if any(path.startswith(f"{top}/") for top in share("")):
-        make_passable("", path)
-        namespaces.mount(f"/proc/self/fd/{root}", path, None, namespaces.MS_BIND)
-    os.close(root)
+    kept = opened((view.stage_root, *view.shown))  # before they are covered
+    covered = share("")
+    for path, folder in kept.items():
+        if any(path.startswith(f"{top}/") for top in covered):
+            make_passable("", path)
+            namespaces.mount(f"/proc/self/fd/{folder}", path, None, namespaces.MS_BIND)
+            if path != view.stage_root:
+                namespaces.close_to_writing(path)
+        os.close(folder)
+
+
+def opened(paths: Iterable[str]) -> dict[str, int]:
+    """Open folders to bind them elsewhere, by path."""
+    return {path: os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for path in paths}
 
 
 def share(root: str) -> list[str]:

@@ -2,16 +2,18 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from . import scan
 from .child import Order
 from .ground import Ground, Slot
+from .landlock import NET_ABI
 from .vocabulary import Fields, RefusedError
 
 _MOST_LEVELS: Final = 128
+_MOST_PORT: Final = 65535
 _LONGEST_STRETCH_S: Final = 300.0  # Kit manifest: run.timeout_s by default
 
 
@@ -50,9 +52,42 @@ class Streams:
             os.close(self.err[end])
 
 
+def check_reach(ground: Ground, slot: Slot, fields: Fields, handed: Sequence[int]) -> None:
+    """Refuse what a stage of the judge never gets: a descriptor, or a gateway's port.
+
+    Raises:
+        RefusedError: with what can't be had.
+    """
+    port = fields["gateway_port"]
+    if not handed and port is None:
+        return
+    if len(handed) > 1:
+        raise RefusedError(f"a stage is handed one descriptor at most, not {len(handed)}")
+    if not (slot.name.startswith("worker-") or slot.network):
+        raise RefusedError(f"slot {slot.name} is no agent's: it is handed nothing")
+    if port is None:
+        return
+    if not 0 < port <= _MOST_PORT:
+        raise RefusedError(f"{port} is no TCP port")
+    if not can_connect(ground):
+        raise RefusedError("no stage can be held to one TCP port here: it needs Landlock ABI 4")
+    if ground.level.own_view and not slot.network and not handed:
+        raise RefusedError("a gateway in the stage's own network needs a descriptor for it")
+
+
+def can_connect(ground: Ground) -> bool:
+    """Return whether stages can be let to one TCP port and to nothing else."""
+    return ground.level.own_view or ground.level.landlock >= NET_ABI
+
+
 @contextlib.contextmanager
-def order_of(
-    ground: Ground, slot: Slot, fields: Fields, streams: Streams, cpus: frozenset[int]
+def order_of(  # noqa: PLR0917 - all that a stage is given
+    ground: Ground,
+    slot: Slot,
+    fields: Fields,
+    streams: Streams,
+    cpus: frozenset[int],
+    handed: Sequence[int] = (),
 ) -> Iterator[tuple[Order, list[int]]]:
     """Prepare one stage's order and the descriptors beside it, which are closed at the end.
 
@@ -63,6 +98,7 @@ def order_of(
         cwd = _working_folder(slot, fields["cwd"])
         opened.callback(os.close, cwd)
         err = streams.out[1] if streams.err is None else streams.err[1]
+        has_all = slot.network and fields["gateway_port"] is not None
         reach = [slot.folder_fd] if ground.outfit.confine_files else []
         for name in fields["readable"]:
             path = _copy_path(slot, name)
@@ -83,8 +119,10 @@ def order_of(
             realtime_s=_realtime_s(ground, fields),
             folder=(fields["cwd"] or slot.folder or "") if ground.level.own_view else "",
             view_mib=fields["limits"]["rss_mib"],
+            is_handed=bool(handed) and not has_all,
+            gateway_port=None if slot.network else fields["gateway_port"],
         )
-        yield order, [streams.out[1], err, cwd, *reach]
+        yield order, [streams.out[1], err, cwd, *reach, *(() if has_all else handed)]
 
 
 def _realtime_s(ground: Ground, fields: Fields) -> float | None:

@@ -63,7 +63,7 @@ def _secret(state: str) -> Iterator[str]:
 
 
 def _tried(ground: Ground, slot: Slot, secret: str) -> str | None:
-    one = ground.take_stage_process(network=slot.network)
+    one = ground.take_stage_process(slot)
     order = _order(ground.level, slot, secret)
     with _common_folder() as (cwd, null):
         try:

@@ -8,13 +8,14 @@ include/uapi/asm-generic/unistd.h; of the offsets: struct seccomp_data.
 import errno
 import struct
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 _AT_LEAST: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
 _ANY_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
 _RETURN: Final = 0x06
+_AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
 
 _ALLOW: Final = 0x7FFF0000
 _KILL_PROCESS: Final = 0x80000000
@@ -144,6 +145,15 @@ _OWN_PROCESS_ONLY: Final = ("sched_setscheduler", "sched_setparam", "sched_setat
 _PRIO_PROCESS: Final = 0
 _IOPRIO_WHO_PROCESS: Final = 1
 _AF_UNIX: Final = 1
+_AF_INET: Final = 2
+_AF_INET6: Final = 10
+_SOCK_STREAM: Final = 1
+_SOCK_TYPE_MASK: Final = 0xF
+"""The lower bits of socket(2)'s type; above them are SOCK_CLOEXEC and SOCK_NONBLOCK."""
+_IPPROTO_TCP: Final = 6
+
+Network: TypeAlias = Literal["none", "gateway", "open"]
+"""What a stage may make sockets for: nothing but AF_UNIX, TCP too, or whatever it likes."""
 
 
 def _op(code: int, value: int, hit: int = 0, miss: int = 0) -> bytes:
@@ -201,6 +211,30 @@ def _allow_only(wanted: tuple[tuple[int, int], ...], error: int) -> bytes:
     return body
 
 
+def _allow_streams() -> bytes:
+    """Allow AF_UNIX, and of IP what is TCP: its type is a stream's, its protocol its own or 0."""
+    allow, refuse = _op(_RETURN, _ALLOW), _refuse(errno.EAFNOSUPPORT)
+    tcp = (
+        _argument(1)
+        + _op(_AND, _SOCK_TYPE_MASK)
+        + _op(_EQUAL, _SOCK_STREAM, 0, 3)
+        + _argument(2)
+        + _op(_EQUAL, 0, 2, 0)
+        + _op(_EQUAL, _IPPROTO_TCP, 1, 0)
+        + refuse
+        + allow
+    )
+    return (
+        _argument(0)
+        + _op(_EQUAL, _AF_UNIX, 3, 0)
+        + _op(_EQUAL, _AF_INET, 3, 0)
+        + _op(_EQUAL, _AF_INET6, 2, 0)
+        + refuse
+        + allow
+        + tcp
+    )
+
+
 def _no_setid_bits(calls: Mapping[str, int]) -> bytes:
     """Refuse to give a file setuid or setgid bits, by a change of mode or at its making."""
     code = b""
@@ -211,10 +245,10 @@ def _no_setid_bits(calls: Mapping[str, int]) -> bytes:
     return code
 
 
-def program(machine: str, *, network: bool, sysv: bool) -> bytes:
+def program(machine: str, *, network: Network, sysv: bool) -> bytes:
     """Return the filter for one architecture.
 
-    network: sockets of every family stay; sysv: SysV segments, semaphores and queues stay
+    sysv: SysV segments, semaphores and queues stay
     (where a uid tells whose they are, they can be counted and swept; elsewhere they can't be had).
 
     Raises:
@@ -225,8 +259,10 @@ def program(machine: str, *, network: bool, sysv: bool) -> bytes:
     code += _op(_RETURN, _KILL_PROCESS) + _op(_LOAD, _NR)
     if machine == "x86_64":
         code += _op(_AT_LEAST, _X32_BIT, 0, 1) + _op(_RETURN, _KILL_PROCESS)
-    if not network:
+    if network == "none":
         code += _rule(calls["socket"], _allow_only(((0, _AF_UNIX),), errno.EAFNOSUPPORT))
+    elif network == "gateway":
+        code += _rule(calls["socket"], _allow_streams())
     for name in _ABSENT:
         code += _rule(calls[name], _refuse(errno.ENOSYS))
     for name in () if sysv else _SYSV:

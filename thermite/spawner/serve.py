@@ -127,7 +127,7 @@ def _answers(ground: Ground, blocks: Blocks) -> dict[str, Answer]:
         "probe": lambda *_: _probe(ground),
         "folder": lambda fields, _: make_folder(ground, fields),
         "place": lambda fields, fds: place_entries(ground, fields, fds),
-        "start": lambda fields, _: run_stage(ground, fields),
+        "start": lambda fields, fds: run_stage(ground, fields, fds),
         "kill": lambda fields, _: _kill(ground, fields),
         "collect": lambda fields, fds: collect_outputs(ground, fields, fds),
         "sweep": lambda fields, _: sweep(ground, fields),

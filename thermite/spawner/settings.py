@@ -34,6 +34,7 @@ class Settings:
     that is an error; slots: name to whether it has the network; private: folders that no
     stage may read; run_cpus: None for the last CPU when there is more than one;
     slot_env: variables of a slot's stages that nobody else decides, as the card of its runs;
+    slot_reach: folders that a slot's stages may read beside the system's;
     cards: numbers of the cards that blocks are timed on;
     realtime_runs: timed runs are SCHED_FIFO, so that nothing else holds them up;
     client_fd: the socket of a harness that is there already; children: both, or none; tried:
@@ -50,6 +51,7 @@ class Settings:
     run_dir: str = DEFAULT_RUN_DIR
     run_cpus: tuple[int, ...] | None = None
     slot_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    slot_reach: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cards: tuple[int, ...] = ()
     stage_path: str = DEFAULT_STAGE_PATH
     realtime_runs: bool = False
@@ -91,12 +93,14 @@ def _checked(told: dict[str, Any]) -> Settings:
         cpus = told.pop("run_cpus", None)
         cards = told.pop("cards", ())
         slot_env = {slot: _variables(one) for slot, one in told.pop("slot_env", {}).items()}
+        reach = {slot: tuple(map(str, one)) for slot, one in told.pop("slot_reach", {}).items()}
         settings = Settings(
             **told | {"private": tuple(told.get("private", ()))},
             uid_range=(int(low), int(high)),
             run_cpus=None if cpus is None else tuple(int(cpu) for cpu in cpus),
             cards=tuple(int(card) for card in cards),
             slot_env=slot_env,
+            slot_reach=reach,
             children=children,
             tried=tried,
         )

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from .ground import Ground, Live, Slot
 from .leavings import sweep_leavings
 from .linux import raw_ns
 from .loop import Step, Until
-from .preparing import Streams, order_of
+from .preparing import Streams, check_reach, order_of
 from .vocabulary import Fields, RefusedError
 from .watching import Attendant
 
@@ -45,8 +46,12 @@ class Outcome:
     after: clock.Counters | None = None
 
 
-def run_stage(ground: Ground, fields: Fields) -> Step[Reply]:
+def run_stage(ground: Ground, fields: Fields, handed: Sequence[int] = ()) -> Step[Reply]:
     """Run one stage to its proven end.
+
+    Args:
+        handed: at most one descriptor: the stage's own, or, beside a gateway's port, where a
+            listener in the stage's own network goes.
 
     Raises:
         RefusedError: it can't be started, or something of it survived.
@@ -58,12 +63,13 @@ def run_stage(ground: Ground, fields: Fields) -> Step[Reply]:
         raise RefusedError(f"slot {slot.name} runs a stage already")
     if not fields["argv"]:
         raise RefusedError("a stage needs a program")
+    check_reach(ground, slot, fields, handed)
     slot.busy = True
     try:
         if not slot.in_block:  # a stage of another job begins after the block that runs now
             yield from ground.timing.passed()
         with contextlib.ExitStack() as opened:
-            return (yield from Course(ground, slot, fields, opened).run())
+            return (yield from Course(ground, slot, fields, opened, handed).run())
     finally:
         slot.busy = False
 
@@ -72,8 +78,14 @@ class Course:
     """The way of one stage."""
 
     def __init__(
-        self, ground: Ground, slot: Slot, fields: Fields, opened: contextlib.ExitStack
+        self,
+        ground: Ground,
+        slot: Slot,
+        fields: Fields,
+        opened: contextlib.ExitStack,
+        handed: Sequence[int],
     ) -> None:
+        self._handed = handed
         self._ground, self._slot, self._fields, self._opened = ground, slot, fields, opened
         self._limits = fields["limits"]
         self._cpus = ground.run_cpus if fields["timed"] else ground.all_cpus
@@ -100,9 +112,10 @@ class Course:
     def _ordered(self) -> tuple[Live, socket.socket]:
         """Give a waiting process this stage's order and enter it as the slot's."""
         given = (self._ground, self._slot, self._fields, self._streams, self._cpus)
+        to_gateway = self._fields["gateway_port"] is not None
         try:
-            with order_of(*given) as (order, fds):
-                one = self._ground.take_stage_process(network=self._slot.network)
+            with order_of(*given, self._handed) as (order, fds):
+                one = self._ground.take_stage_process(self._slot, to_gateway=to_gateway)
                 live = Live(one.pid, one.pidfd, self._ground.loop.current, init=one.init)
                 self._slot.live = live
                 self._opened.callback(one.line.close)
@@ -241,9 +254,15 @@ class Course:
             "exit_code": outcome.exit_code,
             "exec_error": outcome.exec_error,
             "record": self._record(),
-            "isolation": isolation(self._ground, slot) | {"proof": asdict(proof)},
+            "isolation": self._isolation() | {"proof": asdict(proof)},
         }
         return fields, [os.dup(fd) for fd in self._streams.tails]
+
+    def _isolation(self) -> dict[str, Any]:
+        told = isolation(self._ground, self._slot)
+        if self._fields["gateway_port"] is not None and not self._slot.network:
+            told["network"] = f"{told['network']}+gateway"
+        return told
 
     def _record(self) -> dict[str, Any]:
         outcome = self._outcome

@@ -34,6 +34,7 @@ HARNESS: Final[Mapping[str, Shape]] = {
         "settle_ms": "count",
         "join_output": "flag",
         "readable": "texts",
+        "gateway_port": "count?",
     },
     "kill": {"slot": "text"},
     "collect": {"slot": "text", "paths": "texts", "limits": "collect_limits"},
