@@ -13,6 +13,8 @@ from thermite.errors import InfrastructureError
 
 _CLOSED: Final = 0o700
 _GRANTED: Final = 0o750
+_FOLDER: Final = 0o555
+_OPEN_FOLDER: Final = 0o755
 _CHUNK: Final = 1 << 20
 
 
@@ -22,6 +24,7 @@ class Copy:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._grants = 0
+        self._ways: set[Path] = set()
         self._lock = threading.Lock()
 
     @property
@@ -57,6 +60,8 @@ class Copy:
         """Let the slot's group enter and list it, for the length of one run."""
         with self._lock:
             self._grants += 1
+            for way in self._ways:
+                way.chmod(_FOLDER)
             self._path.chmod(_GRANTED)
         try:
             yield
@@ -75,7 +80,10 @@ class Copy:
         for part in parts[:-1]:
             here /= part
             with contextlib.suppress(FileExistsError):
-                here.mkdir(0o755)
+                here.mkdir()
+                self._ways.add(here)
+            if here in self._ways:
+                here.chmod(_OPEN_FOLDER)  # whatever the umask
         return here / parts[-1]
 
     def _add_folder(self, source: Path, target: Path, *, links: bool) -> None:
