@@ -17,6 +17,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.more: dict[str, str] = {}
         self.rig: Rig = make_rig(folder / "rig")
         write(folder / "project", {"contract.json": json.dumps(CONTRACT)})
         make_repo(folder / "project", {"main.c": "int main(void) { return 0; }\n"})
@@ -29,6 +30,7 @@ class Desk:
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT),
             "THERMITE_DATA": str(self.folder / "control"),
+            **self.more,
         }
 
     def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

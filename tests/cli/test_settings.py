@@ -1,5 +1,7 @@
 """`thermite settings mcp`, and what it changes for a kit that names a server."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.operator_desk import Desk
@@ -146,3 +148,31 @@ def test_a_kit_that_the_rig_fetches_is_named_and_not_sent(
     assert kit["source"] == {key: text.format(named) for key, text in source.items()}
     assert kit["sha256"] is None
     assert [name for name in desk.rig.dropped(".bundle") if name.name.startswith("kit")] == []
+
+
+@shows("C11")
+def test_settings_show_says_where_each_value_comes_from(desk: Desk, tmp_path: Path) -> None:
+    own, project = tmp_path / "own/thermite/config.toml", desk.folder / "thermite.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('rig = "own"\nstate = "/own"\nkey = "own.key"\n')
+    project.write_text('rig = "project"\nstate = "rig"\n')
+    desk.more = {"XDG_CONFIG_HOME": str(tmp_path / "own"), "THERMITE_RIG": "variable"}
+    told = desk.told("settings", "show", "--state", "/flag")
+    found = {one["name"]: (one["value"], one["from"]) for one in told["settings"]}
+    assert found["state"] == ("/flag", "--state")
+    assert found["rig"] == ("variable", "THERMITE_RIG")
+    assert found["key"] == (str(own.parent / "own.key"), str(own))
+    assert found["passphrase_file"] == (None, "default")
+    project.write_text('rgi = "project"\n')
+    for command in (("settings", "show"), ("settings", "mcp"), ("status",)):
+        assert "did you mean rig?" in desk.told(*command, code=2)["error"]
+
+
+@shows("C11")
+def test_a_command_uses_what_the_projects_file_says(desk: Desk) -> None:
+    (desk.folder / "thermite.toml").write_text('rig = "bench"\nstate = "rig"\n')
+    asked = ("assign", "project/contract.json", "--kit", "kit", "--dry-run")
+    assert "rig" in desk.told(*asked)
+    assert "there is no rig 'nowhere'" in desk.told(*asked, "--rig", "nowhere", code=3)["error"]
+    (desk.folder / "thermite.toml").unlink()
+    assert "Missing option" in desk.told(*asked, code=2)["error"].capitalize()

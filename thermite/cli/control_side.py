@@ -10,6 +10,7 @@ from typing import Final, NoReturn, TypeVar
 import click
 
 from thermite.cli.arguments import PATH, SECONDS, TEXT
+from thermite.cli.configured import default_of, needed
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output
 from thermite.command.keyring import SigningKey
@@ -28,7 +29,10 @@ def with_home(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the option `--data`, and control's folder as the argument `home`."""
 
     @click.option(
-        "--data", type=PATH, help="Control's folder; else THERMITE_DATA, else XDG's data folder."
+        "--data",
+        type=PATH,
+        default=default_of("data"),
+        help="Control's folder; else THERMITE_DATA, else XDG's data folder.",
     )
     @functools.wraps(command)
     def wrapped(*args: object, data: Path | None, **arguments: object) -> None:
@@ -42,7 +46,7 @@ def with_passphrase(command: _Command) -> _Command:
     option = click.option(
         "--passphrase-file",
         type=PATH,
-        envvar="THERMITE_PASSPHRASE_FILE",
+        default=default_of("passphrase_file"),
         help="Holds the key's passphrase; without it you are asked.",
     )
     return option(command)
@@ -50,14 +54,24 @@ def with_passphrase(command: _Command) -> _Command:
 
 def with_key(command: _Command) -> _Command:
     """Give a command the options `--key` and `--passphrase-file`."""
-    option = click.option("--key", type=PATH, help="Sign with this key; else with the only one.")
+    option = click.option(
+        "--key",
+        type=PATH,
+        default=default_of("key"),
+        help="Sign with this key; else with the only one.",
+    )
     return option(with_passphrase(command))
 
 
 def rig_option(command: _Command) -> _Command:
     """Give a command the option `--rig`, as the argument `rig_name`."""
     return click.option(
-        "--rig", "rig_name", type=TEXT, required=True, help="A rig that control knows."
+        "--rig",
+        "rig_name",
+        type=TEXT,
+        default=default_of("rig"),
+        callback=needed,
+        help="A rig that control knows.",
     )(command)
 
 

@@ -1,6 +1,5 @@
-"""Where a command finds a rig's ledger: `--state`, `--ledger`, or THERMITE_STATE."""
+"""Where a command finds a rig's ledger: `--state`, `--ledger`, or what is set for `state`."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -8,6 +7,7 @@ from typing import Final, TypeVar
 import click
 
 from thermite.cli.arguments import PATH
+from thermite.cli.configured import set_elsewhere
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.harness.kept_state import OWN, RIG
 
@@ -26,16 +26,18 @@ def ledger_of(state: Path | None, ledger: Path | None) -> Path:
     """Return the ledger that a command is about.
 
     Raises:
-        CommandEnds: neither option nor variable names one (usage).
+        CommandEnds: neither option nor variable nor file names one (usage).
     """
     if ledger is not None:
         return ledger
-    named = state if state is not None else os.environ.get(STATE_VARIABLE)
-    if not named:
+    if state is not None:
+        return state / "ledger.db"
+    named = set_elsewhere("state")
+    if named is None:
         raise CommandEnds(
             Exit.USAGE, f"which rig? give --state DIR or --ledger FILE, or set {STATE_VARIABLE}"
         )
-    return Path(named) / "ledger.db"
+    return Path(named.value) / "ledger.db"
 
 
 def awaited_ledger(state: Path | None, ledger: Path | None) -> Path:

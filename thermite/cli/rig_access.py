@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from thermite.cli.arguments import PATH, TEXT, FilePath
+from thermite.cli.configured import default_of, needed
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
 from thermite.errors import UsageError
@@ -18,8 +19,8 @@ from thermite.schema.access import DEFAULT_USER, MOST_BYTES, Access, check_acces
 STATE: Final = click.option(
     "--state",
     type=PATH,
-    required=True,
-    envvar="THERMITE_STATE",
+    default=default_of("state"),
+    callback=needed,
     help="The rig's folder.",
 )
 FILE: Final = FilePath(dir_okay=False)

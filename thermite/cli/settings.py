@@ -1,13 +1,18 @@
 """`thermite settings`: what control knows of the world, MCP servers and accesses by name."""
 
+import os
+from pathlib import Path
+
 import click
 import msgspec
 
-from thermite.cli.arguments import TEXT
+from thermite.cli.arguments import PATH, TEXT
+from thermite.cli.configured import set_elsewhere
 from thermite.cli.control_side import with_home
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
-from thermite.control.home import ControlHome
+from thermite.control.configuration import KEYS, Key, misspelt_variables
+from thermite.control.home import ControlHome, control_home
 from thermite.control.settings import (
     AccessSetting,
     McpSetting,
@@ -23,6 +28,34 @@ from thermite.errors import UsageError
 @click.group("settings", epilog="Example: thermite settings mcp list")
 def command() -> None:
     """Control's settings."""
+
+
+@command.command("show", epilog="Example: thermite settings show --json")
+@click.option("--data", type=PATH, help="As if this were given to a command.")
+@click.option("--key", type=PATH, help="As if this were given to a command.")
+@click.option("--passphrase-file", type=PATH, help="As if this were given to a command.")
+@click.option("--rig", type=TEXT, help="As if this were given to a command.")
+@click.option("--state", type=PATH, help="As if this were given to a command.")
+@with_output
+def show(output: Output, **flags: Path | str | None) -> None:
+    """Show what options are set to where they are not given, and by what."""
+    rows = [_row(key, flags[key.name]) for key in KEYS.values()]
+    for name, near in misspelt_variables(os.environ).items():
+        output.warn(f"{name} is no variable of thermite: did you mean {near}?")
+    output.document({"settings": rows})
+    for row in rows:
+        value = "-" if row["value"] is None else row["value"]
+        output.result(f"{row['name']}  {value}  ({row['from']})")
+
+
+def _row(key: Key, flag: Path | str | None) -> dict[str, str | None]:
+    found = set_elsewhere(key.name)  # a file that can't be used is refused whatever wins
+    if flag is not None:
+        return {"name": key.name, "value": str(flag), "from": key.flag}
+    if found is not None:
+        return {"name": key.name, "value": found.value, "from": found.source}
+    value = str(control_home(None, os.environ).root) if key.name == "data" else None
+    return {"name": key.name, "value": value, "from": "default"}
 
 
 @command.group("mcp", cls=NounGroup, epilog="Example: thermite settings mcp list")
