@@ -110,7 +110,7 @@ class Home:
             order_commitment=commitment(seed).hex(),
             goals=goal_rules(wanted, self.manifest) if wanted.campaign == "goal" else None,
         )
-        return [created, e.McpServers(servers=[])]
+        return [created, e.McpServers(servers=list(self.manifest.mcp_servers))]
 
 
 class CutBook(Book):

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,7 @@ from thermite.schema.offer import (
     Wait,
     name_text,
 )
-from thermite.schema.rig_settings import RigSettings
+from thermite.schema.rig_settings import McpProgram, RigSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 120.0
@@ -52,6 +52,7 @@ class Bench:
     folder: RigFolder
     stages: Stages
     coin_key: bytes = COIN
+    mcp: Mapping[str, McpProgram] = field(default_factory=dict)
 
 
 @dataclass

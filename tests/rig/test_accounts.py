@@ -60,9 +60,9 @@ def found(etc: Path) -> dict[str, bytes]:
 def test_the_names_are_the_documents_words() -> None:
     assert [
         *("thermite", "supervisor", "reaper", "check", "import", "thermite-drop"),
-        *("builder", "run", "worker-0"),
+        *("builder", "run", "gateway", "worker-0"),
     ] == NAMES
-    assert account_names(Slots(builders=1, runs=2, workers=0))[-2:] == ["run", "run-1"]
+    assert account_names(Slots(builders=1, runs=2, workers=0, gateways=0))[-2:] == ["run", "run-1"]
 
 
 def test_the_spawner_knows_them_by_the_same_mark_numbers_and_leases(
@@ -86,7 +86,7 @@ def test_a_number_that_owns_a_rigs_folder_never_becomes_a_stages(numbers: range)
 
 def test_each_is_a_user_and_a_group_that_nobody_can_become(etc: Path) -> None:
     assert make_accounts(NAMES, RANGE, {58_001}, etc) == NAMES
-    numbers = [58_750, 58_751, 58_000, *range(58_002, 58_008)]
+    numbers = [58_750, 58_751, 58_000, *range(58_002, 58_009)]
     assert ours(etc) == dict(zip(NAMES, numbers, strict=True))
     after = {name: (etc / name).read_text("latin-1").splitlines() for name in FILES}
     assert "run:x:58006:58006:thermite rig:/nonexistent:/usr/sbin/nologin" in after["passwd"]
@@ -186,7 +186,7 @@ def test_a_name_that_is_somebody_elses_is_refused_and_nothing_is_made(
 
 
 def test_too_few_numbers_are_refused_before_anything_is_made(etc: Path) -> None:
-    with pytest.raises(UsageError, match="only 3 of 9 numbers from 58000 to 58002 are free"):
+    with pytest.raises(UsageError, match="only 3 of 10 numbers from 58000 to 58002 are free"):
         make_accounts(NAMES, (58_000, 58_002), (), etc)
     assert found(etc) == BEFORE
 

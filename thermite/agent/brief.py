@@ -16,6 +16,8 @@ REASON_CHARACTERS: Final = 1200
 """Kit manifest, Outcomes: a verdict's reasons in a worker's brief."""
 GOAL_CHARACTERS: Final = 600
 """Kit manifest, Outcomes: each goal's reasons in the goal report that a worker gets."""
+CALLS_TOOLS: Final = frozenset({"command"})
+"""Backends whose workers are processes that can call tools."""
 HELD_OUT_VERDICTS: Final = frozenset({"overfit", "not_confirmed"})
 """Verdicts that rest on held-out cells: their reasons are not told."""
 GOAL_VERDICTS: Final = frozenset({"goals_met", "goals_unmet"})
@@ -31,6 +33,7 @@ def brief(assignment: Assignment, lane: int) -> str:
         *_attempts(assignment, lane),
         *_goals(assignment),
         *_notes(assignment, lane),
+        *_tools(assignment),
         "# How to finish\n\nLeave your changes in the working folder and exit.",
     ]
     return "\n\n".join(parts) + "\n"
@@ -102,6 +105,22 @@ def _below(reasons: str, most: int = REASON_CHARACTERS) -> str:
 def _fenced(text: str) -> str:
     shown = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
     return "\n".join(f"    {line}" for line in shown.splitlines())
+
+
+def _tools(assignment: Assignment) -> list[str]:
+    """Return which servers workers may call, and how they come to them."""
+    lines = []
+    for one in assignment.mcp_servers or []:
+        if "workers" in one.agents:
+            named = (one.tools or {}).get("workers")
+            lines.append(f"- {one.name}: {', '.join(named) if named else 'every tool it lists'}")
+    if not lines or assignment.contract.agents.workers.backend not in CALLS_TOOLS:
+        return []
+    return [
+        "# Tools\n\nMCP servers, each tool as `server__tool`. Where they can be called is in"
+        " THERMITE_MCP_URL (streamable HTTP), the bearer token in THERMITE_MCP_TOKEN.\n\n"
+        + "\n".join(lines)
+    ]
 
 
 def _notes(assignment: Assignment, lane: int) -> list[str]:

@@ -153,7 +153,8 @@ def _local_job(state: State, event: e.Event, data: e.LocalJob) -> None:
 
 
 def _mcp_servers(state: State, event: e.Event, data: e.McpServers) -> None:
-    _of(state, event).mcp_servers = data.servers
+    assignment = _of(state, event)
+    assignment.mcp_servers, assignment.mcp_providers = data.servers, data.providers
 
 
 def _paused(state: State, event: e.Event, _: e.AssignmentPaused) -> None:

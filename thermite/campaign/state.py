@@ -7,7 +7,7 @@ Readers take it as it is and change nothing.
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from thermite.schema.command import TrustedKey
+from thermite.schema.command import McpProvider, TrustedKey
 from thermite.schema.contract import Contract, McpServer, RepoAt
 from thermite.schema.event import (
     AttemptStarted,
@@ -107,6 +107,7 @@ class Assignment:
     status: AssignmentStatus = "running"
     goals: GoalRules | None = None
     mcp_servers: list[McpServer] | None = None
+    mcp_providers: list[McpProvider] = field(default_factory=list)
     lanes: dict[int, LaneOpened] = field(default_factory=dict)
     attempts: dict[int, Attempt] = field(default_factory=dict)
     promotions: list[ChampionPromoted] = field(default_factory=list)

@@ -1,5 +1,6 @@
 """Where a command finds a rig's ledger: `--state`, `--ledger`, or what is set for `state`."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar

@@ -1,6 +1,8 @@
 """`thermite rig serve`: read the settings, make the folders, become the spawner."""
 
 import os
+import sys
+import sysconfig
 from pathlib import Path
 from typing import Final
 
@@ -112,9 +114,28 @@ def spawner_config(state: Path, settings: RigSettings, *, fallback: bool) -> Spa
     slots |= {f"builder-{i}": False for i in range(settings.slots.builders)}
     slots |= {f"run-{i}": False for i in range(settings.slots.runs)}
     slots |= {f"worker-{i}": False for i in range(settings.slots.workers)}
+    gateways = [f"gateway-{i}" for i in range(settings.slots.gateways)]
+    slots |= dict.fromkeys(gateways, True)
     return SpawnerConfig(
         state,
         fallback_root=Path("/var/tmp") if fallback else None,  # noqa: S108  a fresh 0711 folder
         slots=slots,
+        slot_reach=dict.fromkeys(gateways, gateway_reach(settings)),
         **timed_as(settings),
     )
+
+
+def gateway_reach(settings: RigSettings) -> list[Path]:
+    """Return what a gateway reads beside the system: Python, packages, and what servers need.
+
+    Raises:
+        UsageError: a folder of `[mcp.<name>] reads` is none.
+    """
+    places = [sysconfig.get_path(name) for name in ("purelib", "platlib")]
+    reach = [*map(Path, (sys.prefix, sys.base_prefix, *places))]
+    for name, program in settings.mcp.items():
+        for path in map(Path, program.reads):
+            if not path.is_dir():
+                raise UsageError(f"{SETTINGS}: mcp.{name}.reads: {path} is no folder")
+            reach.append(path)
+    return list(dict.fromkeys(path.resolve() for path in reach if path.is_dir()))

@@ -4,17 +4,22 @@ Source: the reference page "Contract", `agents.workers` and the `replay` backend
 """
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from thermite.agent.propose.replay import proposals, source_of
 from thermite.errors import CommandError, ContractError
+from thermite.harness.gateway import SLOT as GATEWAYS
 from thermite.harness.worker import check_options
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries
+from thermite.rig.stages import Stages, reaches_gateway
+from thermite.schema.command import AssignBody
 from thermite.schema.contract import Contract
 from thermite.schema.event import IsolationProbe
 from thermite.schema.ids import CommitId
+from thermite.schema.rig_settings import McpProgram
 
 BACKENDS: Final = ("replay", "command")
 """Backends of this version."""
@@ -59,6 +64,54 @@ def check_foreign_code(contract: Contract, probe: IsolationProbe | None) -> None
             "isolation",
             f"backend {backend} runs foreign code, and this rig isolates with none: use sweep,"
             " evolve or replay, or set isolation to any",
+        )
+
+
+def check_tools(
+    contract: Contract, body: AssignBody, programs: Mapping[str, McpProgram], stages: Stages
+) -> None:
+    """Refuse a campaign whose workers would find none of the tools that they are promised.
+
+    Only a backend that runs programs calls tools; for another one there is nothing to refuse.
+
+    Raises:
+        CommandError: `mcp_servers`, `not_supported`, `isolation`.
+    """
+    named = [one.name for one in body.mcp_servers if "workers" in one.agents]
+    if not named or contract.agents.workers.backend not in FOREIGN:
+        return
+    if find_spec("mcp") is None:
+        raise CommandError(
+            "not_supported",
+            f"the workers get MCP server {named[0]}, and this rig lacks the package mcp: install"
+            " thermite-rig[mcp] on the rig",
+        )
+    urls = {one.name: one for one in body.providers.mcp}
+    for name in named:
+        if name not in programs and name not in urls:
+            raise CommandError(
+                "mcp_servers",
+                f"the workers get MCP server {name}, and nothing says where it is: give its"
+                f" command in the rig's rig.toml, [mcp.{name}], or its url in Settings",
+            )
+        if name not in programs and urls[name].headers:
+            raise CommandError(
+                "not_supported",
+                f"MCP server {name} needs secrets in its headers, and this version sends none: use"
+                f" one that needs none, or run it on the rig, [mcp.{name}] in rig.toml",
+            )
+    if not any(name.startswith(GATEWAYS) for name in stages.slot_names):
+        raise CommandError(
+            "not_supported",
+            f"the workers get MCP server {named[0]}, and this rig has no slot for a gateway: set"
+            " gateways = 1 under [slots] in rig.toml",
+        )
+    if not reaches_gateway(stages.isolation):
+        raise CommandError(
+            "isolation",
+            f"the workers get MCP server {named[0]}, and at level {stages.isolation.level} this"
+            " rig can't let them to it and to nothing else: it takes Landlock 4 (Linux 6.7) or"
+            " namespaces",
         )
 
 

@@ -181,7 +181,9 @@ def transaction(
         order_commitment=commitment(seed).hex(),
         goals=goals,
     )
-    follows: list[Strict] = [created, McpServers(servers=body.mcp_servers)]
+    named = {one.name for one in body.mcp_servers}
+    providers = [one for one in body.providers.mcp if one.name in named]
+    follows: list[Strict] = [created, McpServers(servers=body.mcp_servers, providers=providers)]
     about = command.assignment
     return (
         accepted(command, about),

@@ -6,8 +6,9 @@ a ledger that takes no more, ends the whole process: the spawner starts it again
 says where to go on.
 """
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -18,6 +19,7 @@ from thermite.command.instant import read_instant
 from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
 from thermite.harness import clock
 from thermite.harness.book import Draft
+from thermite.harness.gateway import Gateway, needs_gateway, servers_of
 from thermite.harness.judge_job import Bench, Turn
 from thermite.harness.lane import PAUSE_S, Lane, told
 from thermite.harness.proposer import Backend, backend_for
@@ -88,6 +90,7 @@ class Campaign:
         self.bench, self.id, self.stopping, self._fatal = bench, assignment, stopping, fatal
         self._failure: str | None = None
         self._is_broken = False
+        self._gateway: Gateway | None = None
 
     @property
     def assignment(self) -> Assignment:
@@ -104,6 +107,27 @@ class Campaign:
             self._end(reason)
 
     def _work(self) -> str:
+        with self._tools():
+            return self._work_with_tools()
+
+    @contextlib.contextmanager
+    def _tools(self) -> Iterator[None]:
+        """Run the campaign's gateway, if its workers have tools and run what could call them."""
+        book, bench = self.bench.book, self.bench
+        if not needs_gateway(self.assignment):
+            yield
+            return
+        with bench.gateways.one(bench.stages, book.changed, self._must_stop) as slot:
+            if slot is None:
+                yield
+                return
+            lanes = self._lane_count()
+            made = Gateway(book, bench.folder.blobs, bench.stages, self.assignment, lanes=lanes)
+            with made.running(slot, servers_of(self.assignment, bench.mcp)):
+                self._gateway = made
+                yield
+
+    def _work_with_tools(self) -> str:
         turn = Turn(self.bench, self.assignment, self._must_stop)
         lanes = [self._lane(number, turn) for number in range(self._lane_count())]
         is_climb = self.assignment.contract.campaign == "hill_climb"
@@ -159,7 +183,8 @@ class Campaign:
 
     def _backend(self, number: int, turn: Turn) -> Backend:
         def command() -> Backend:
-            return Command(turn.project, self.assignment, number, self.bench.stages)
+            stages = self.bench.stages
+            return Command(turn.project, self.assignment, number, stages, self._gateway)
 
         return backend_for(self.assignment, turn.project, command)
 

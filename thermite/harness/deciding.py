@@ -5,7 +5,7 @@ what the supervisor refused if a trusted key signed it. Imports go on in a threa
 own and come back here. Source: ledger and signing, 3.9.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Protocol
@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from thermite.command.verify import SKEW, Command, open_command
 from thermite.errors import CommandError, InfrastructureError
 from thermite.harness import clock
+from thermite.harness.assign_backend import check_tools
 from thermite.harness.assign_campaign import check_fitness, transaction, wanted
 from thermite.harness.book import Book
 from thermite.harness.case import Assigning, Case
@@ -23,6 +24,7 @@ from thermite.harness.import_kit import MissingError
 from thermite.harness.import_queue import Brought, Failed, ImportQueue, PutOff, Result
 from thermite.rig.stages import Stages
 from thermite.schema.offer import Fetch, Ready, Refuse, ToSupervisor
+from thermite.schema.rig_settings import McpProgram
 
 TROUBLE: Final = timedelta(seconds=30)
 """How long a command waits when the rig itself is in trouble (our figure)."""
@@ -53,6 +55,10 @@ class Bench(Protocol):
     @property
     def stages(self) -> Stages:
         """The spawner, for slot `import`."""
+
+    @property
+    def mcp(self) -> Mapping[str, McpProgram]:
+        """The MCP servers that the rig's owner keeps."""
 
     @property
     def coin_key(self) -> bytes:
@@ -193,6 +199,7 @@ class Deciding:
             goals=brought.goals,
         )
         try:
+            check_tools(one.contract, one.body, self._bench.mcp, self._bench.stages)
             done = self._clerk.commit(case, command, drafts)
         except CommandError as error:
             self._refuse_assignment(one, error)

@@ -7,8 +7,8 @@ of run CPUs, and two jobs on it would only wait for each other.
 
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from thermite.errors import InfrastructureError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.folder import RigFolder
+from thermite.harness.gateway import GatewaySlots
 from thermite.judge.build.store import BuildStore
 from thermite.judge.job import Desk, judge, re_anchor, selftest
 from thermite.judge.job.selftest import Mode
@@ -36,15 +37,16 @@ from thermite.schema.ids import CommitId
 from thermite.schema.job import Held, Job, JobKind, JudgeFact, Revision
 from thermite.schema.judging import JUDGED_RUN_S
 from thermite.schema.kit import Kit
+from thermite.schema.rig_settings import McpProgram
 from thermite.schema.strict import Strict
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What a judge's turn needs of the rig.
+    """What a campaign needs of the rig.
 
     turn: held while a job is judged; at_first: the selftest of the first campaign after a reboot
-    or a change of kernel or driver.
+    or a change of kernel or driver; mcp: the owner's MCP servers; gateways: slots for gateways.
     """
 
     book: Book
@@ -55,6 +57,8 @@ class Bench:
     turn: threading.Lock
     toolchain: str
     at_first: Mode = "short"
+    mcp: Mapping[str, McpProgram] = field(default_factory=dict)
+    gateways: GatewaySlots = field(default_factory=GatewaySlots)
 
     def seed(self, assignment: Assignment) -> bytes:
         """Return the seed of an assignment's coin; nothing is stored while it is secret."""

@@ -116,7 +116,7 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
     store = BuildStore(folder.store)
     toolchain_here = toolchain(stages.path_variable)
     turn, first = threading.Lock(), selftest_mode(settings)
-    return Bench(book, folder, stages, store, coin, turn, toolchain_here, first)
+    return Bench(book, folder, stages, store, coin, turn, toolchain_here, first, settings.mcp)
 
 
 def selftest_mode(settings: RigSettings) -> SelftestMode:

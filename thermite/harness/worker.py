@@ -7,6 +7,7 @@ Source: agents and control, A3, A6 and A8.
 
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -16,6 +17,7 @@ from thermite.campaign.state import Assignment
 from thermite.errors import ContractError
 from thermite.harness import candidate, clock
 from thermite.harness.candidate import Refused
+from thermite.harness.gateway import Entrance, Gateway
 from thermite.harness.proposer import AgentStatus, Task, Work, attempt_ref
 from thermite.kit.export import tree_entries
 from thermite.rig.refusal_words import unescaped
@@ -36,11 +38,18 @@ DAY_S: Final = 86400
 class Command:
     """A worker that is a program of the contract: `options.command` is its argv."""
 
-    def __init__(self, repo: Path, assignment: Assignment, lane: int, stages: Stages) -> None:
+    def __init__(
+        self,
+        repo: Path,
+        assignment: Assignment,
+        lane: int,
+        stages: Stages,
+        gateway: Gateway | None = None,
+    ) -> None:
         options = assignment.contract.agents.workers.options
         self.argv = _argv(options)
         self.wall_s = _wall_s(options)
-        self.repo, self.lane, self.stages = repo, lane, stages
+        self.repo, self.lane, self.stages, self.gateway = repo, lane, stages, gateway
         self._at_work: Slot | None = None
         self._is_stopped = False
 
@@ -57,6 +66,7 @@ class Command:
             TemporaryDirectory() as scratch,
             self.stages.slot(slot_name) as slot,
             self.stages.copy_for(slot_name) as told,
+            self._entrance() as entrance,
         ):
             page = Path(scratch) / "brief.md"
             page.write_bytes(task.brief.encode())
@@ -68,10 +78,12 @@ class Command:
             try:
                 result = slot.run(
                     self.argv,
-                    env=self._environment(slot.folder, told.path / "brief.md", task.number),
+                    env=self._environment(slot.folder, told.path / "brief.md", task.number)
+                    | _told_of(entrance),
                     limits=Limits(timeout_s=wall_s, rss_mib=4096, disk_mib=4096, processes=512),
                     join_output=True,
                     readable=[told],
+                    door=None if entrance is None else entrance.door,
                 )
             finally:
                 self._at_work = None
@@ -111,6 +123,9 @@ class Command:
             "THERMITE_ATTEMPT": str(number),
         }
 
+    def _entrance(self) -> AbstractContextManager[Entrance | None]:
+        return nullcontext() if self.gateway is None else self.gateway.attempt(self.lane)
+
     def _commit(
         self,
         assignment: Assignment,
@@ -128,6 +143,13 @@ class Command:
         contract = assignment.contract
         editable, most_mib = contract.project.editable, contract.budget.candidate_mib
         return candidate.inspect(self.repo, task.base, commit, editable, most_mib=most_mib)
+
+
+def _told_of(entrance: Entrance | None) -> dict[str, str]:
+    """Return where a worker finds its tools, nothing when it has none."""
+    if entrance is None:
+        return {}
+    return {"THERMITE_MCP_URL": entrance.url, "THERMITE_MCP_TOKEN": entrance.token}
 
 
 def _files(tree: Path) -> dict[str, Entry]:

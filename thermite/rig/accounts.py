@@ -90,7 +90,7 @@ def _is_leased(path: Path) -> bool:
 
 def account_names(slots: Slots) -> list[str]:
     """Return the names of a rig's users: the documents' words for its processes and slots."""
-    kinds = {"builder": slots.builders, "run": slots.runs}
+    kinds = {"builder": slots.builders, "run": slots.runs, "gateway": slots.gateways}
     several = [name if i == 0 else f"{name}-{i}" for name, n in kinds.items() for i in range(n)]
     return [*_WHOLE_RIG, *several, *(f"worker-{i}" for i in range(slots.workers))]
 

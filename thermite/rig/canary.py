@@ -20,6 +20,9 @@ _LIMITS: Final = Limits(timeout_s=60, rss_mib=512, disk_mib=16, processes=64)
 _BLOCKED: Final = "blocked"
 _GAP_OF: Final = {"read": "files", "write": "files", "signal": "signals", "open": "network"}
 
+_MEANT: Final = frozenset({("gateway", "open")})
+"""A gateway has the network: it is there to reach servers (isolation, 4.1, Who may what)."""
+
 _PROGRAM: Final = """
 import ctypes, json, os, socket, sys
 asked = json.load(open("asked.json"))
@@ -124,7 +127,6 @@ def _tried(stages: Stages, slot: Slot, asked: Mapping[str, object]) -> dict[str,
 
 def _gaps(canaries: Mapping[str, str]) -> set[str]:
     """Return the gaps that open canaries make, whatever the level promises."""
-    words = {
-        name.partition(": ")[2].split()[0] for name, found in canaries.items() if found == "open"
-    }
-    return {_GAP_OF[word] for word in words if word in _GAP_OF}
+    found = {name.partition(": ")[::2] for name, answer in canaries.items() if answer == "open"}
+    words = {(slot.rpartition("-")[0] or slot, tried.split()[0]) for slot, tried in found}
+    return {_GAP_OF[word] for noun, word in words if word in _GAP_OF and (noun, word) not in _MEANT}

@@ -20,7 +20,7 @@ from thermite.schema.attempt import (
     Hold,
     HoldResolved,
 )
-from thermite.schema.command import TrustedKey
+from thermite.schema.command import McpProvider, TrustedKey
 from thermite.schema.contract import McpServer, RepoAt
 from thermite.schema.goal_rules import GoalRules
 from thermite.schema.judging import (
@@ -151,10 +151,11 @@ class AssignmentCreated(Strict, omit_defaults=True):
     goals: GoalRules | None = None
 
 
-class McpServers(Strict):
-    """The campaign's MCP servers, also when there are none."""
+class McpServers(Strict, omit_defaults=True):
+    """The campaign's MCP servers, also when there are none; providers: where the HTTP ones are."""
 
     servers: list[McpServer]
+    providers: list[McpProvider] = msgspec.field(default_factory=list)
 
 
 class LocalJob(Strict):
@@ -200,8 +201,14 @@ class LaneOpened(Strict):
     strategy: str
 
 
-class ToolCalled(Strict):
-    """An agent called an MCP tool."""
+class ToolCalled(Strict, omit_defaults=True):
+    """An agent called an MCP tool; the envelope names its lane.
+
+    kind: of agent; server, tool: escaped and shortened, server empty where the name is no tool's;
+    ms: until the answer; outcome: ok, error (the tool's own), refused (outside its grant), limit,
+    timeout, unreachable, too_large; bytes: of the whole result; sha256: of one that was cut for
+    the agent.
+    """
 
     kind: str
     server: str
@@ -209,6 +216,7 @@ class ToolCalled(Strict):
     ms: int
     outcome: str
     bytes: int
+    sha256: str | None = None
 
 
 class BudgetSpent(Strict):

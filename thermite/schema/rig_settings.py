@@ -1,8 +1,9 @@
 """`rig.toml`: what the owner of a rig sets. Source: the reference page "Files of a rig"."""
 
 import difflib
+import re
 import tomllib
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -11,6 +12,8 @@ from thermite.schema.access import check_key_command
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
 
+SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+"""Kit manifest, MCP servers: what a kit can name."""
 MAX_BYTES = 1 << 18
 """A settings file of more than 256 KiB is a mistake (our figure)."""
 
@@ -21,6 +24,18 @@ class Slots(Strict):
     builders: int = 1
     runs: int = 1
     workers: int = 1
+    gateways: int = 1
+
+
+class McpProgram(Strict):
+    """An MCP server that the rig starts for campaigns whose kit names it.
+
+    command: its argv; reads: folders beside the system's that it needs, where files are kept
+    from stages.
+    """
+
+    command: Annotated[list[str], msgspec.Meta(min_length=1)]
+    reads: list[str] = msgspec.field(default_factory=list)
 
 
 SelftestMode: TypeAlias = Literal["full", "short"]
@@ -53,7 +68,7 @@ class RigSettings(Strict):
     key_command: list[str] | None = None
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     budget: dict[str, Any] = msgspec.field(default_factory=dict)
-    mcp: dict[str, Any] = msgspec.field(default_factory=dict)
+    mcp: dict[str, McpProgram] = msgspec.field(default_factory=dict)
 
 
 def read_rig_settings(raw: bytes, where: str) -> RigSettings:
@@ -78,12 +93,26 @@ def read_rig_settings(raw: bytes, where: str) -> RigSettings:
         raise UsageError(f"{where}: {error}") from error
     if not is_name(settings.name):
         raise UsageError(f"{where}: name is {settings.name!r}: use a-z, 0-9, '.', '_', '-'")
+    _check_programs(settings.mcp, where)
     try:
         if settings.key_command is not None:
             check_key_command(settings.key_command)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     return settings
+
+
+def _check_programs(programs: dict[str, McpProgram], where: str) -> None:
+    for name, one in programs.items():
+        if SERVER_NAME.fullmatch(name) is None:
+            raise UsageError(
+                f"{where}: mcp.{name[:80]!a} is no name for an MCP server: use a-z, 0-9 and dash,"
+                " at most 64"
+            )
+        if not one.command[0] or any("\0" in word for word in one.command):
+            raise UsageError(f"{where}: mcp.{name}.command needs a program, and no NUL anywhere")
+        if not all(path.startswith("/") for path in one.reads):
+            raise UsageError(f"{where}: mcp.{name}.reads are absolute paths of folders")
 
 
 def _refuse_unknown(table: dict[str, Any], where: str) -> None:

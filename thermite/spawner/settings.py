@@ -1,7 +1,7 @@
 """What a spawner is told at its own start, once: one JSON object, unknown fields refused."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -86,6 +86,15 @@ def _variables(told: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in told.items()}
 
 
+def _tops(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders that lie in none of the others."""
+    found: list[str] = []
+    for path in sorted(paths):
+        if not any(path == top or path.startswith(f"{top}/") for top in found):
+            found.append(path)
+    return tuple(found)
+
+
 def _checked(told: dict[str, Any]) -> Settings:
     try:
         children, tried = (_programs(told.pop(name, {})) for name in ("children", "tried"))
@@ -93,7 +102,7 @@ def _checked(told: dict[str, Any]) -> Settings:
         cpus = told.pop("run_cpus", None)
         cards = told.pop("cards", ())
         slot_env = {slot: _variables(one) for slot, one in told.pop("slot_env", {}).items()}
-        reach = {slot: tuple(map(str, one)) for slot, one in told.pop("slot_reach", {}).items()}
+        reach = {slot: _tops(map(str, one)) for slot, one in told.pop("slot_reach", {}).items()}
         settings = Settings(
             **told | {"private": tuple(told.get("private", ()))},
             uid_range=(int(low), int(high)),
