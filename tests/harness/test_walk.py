@@ -83,8 +83,8 @@ def test_a_killed_supervisor_with_open_offers_loses_none(live: Live) -> None:
     for share in (5, 20, 60):
         with live.supervisor():
             until(partial(has_decided, live, share), f"{share} of them")
-    assert live.types().count("command_accepted") == 60
     until(lambda: not live.files("new"), "an empty inbox")
+    assert live.types().count("command_accepted") == 60
 
 
 def test_a_harness_started_again_goes_on(live: Live) -> None:
