@@ -5,6 +5,7 @@ import pytest
 
 from tests.campaign.events import A, build, created, lane, opened, started, submitted
 from tests.campaign.test_hill_climb import START, judge_started, state_of, verdict
+from tests.requirement import shows
 from thermite.agent.brief import brief
 from thermite.schema import event as e
 from thermite.schema.strict import Strict
@@ -64,6 +65,16 @@ def test_a_reason_is_cut_fenced_and_free_of_escape_sequences() -> None:
     assert "\x1b" not in page
     assert page.count("x") < 1300
     assert "…" in page
+
+
+@shows("K-163", "D31")
+@pytest.mark.parametrize("size", [1200, 1201, 4000])
+def test_a_brief_keeps_1200_characters_of_a_verdicts_reasons(size: int) -> None:
+    """A quarter of the head and three quarters of the tail, however it was cut before."""
+    reasons = "a" * 300 + "b" * (size - 1200) + "c" * 900
+    page = told(with_reason("invalid", reasons))
+    kept = reasons if size == 1200 else "a" * 300 + "…" + "c" * 900
+    assert f"\n    {kept}\n" in page
 
 
 def test_gains_are_rounded_so_that_they_teach_little() -> None:

@@ -111,6 +111,12 @@ FAILURES = [
         "implausible: accuracy is not finite",
         id="K-057-K-152-driver refuses the value",
     ),
+    pytest.param(
+        program(check={"stdout": '{"pass": true, "acc": 1' + "0" * 400 + "}\n"}),
+        "invalid",
+        "implausible: accuracy is not finite",
+        id="D38-an integer beyond floating point",
+    ),
 ]
 
 
@@ -335,6 +341,15 @@ def test_builds_and_checks_have_the_documents_environment(tmp_path: Path) -> Non
     )
     run = next(ran for ran in made.rig.ran if ran.slot == "run-0")
     assert (run.limits.timeout_s, run.limits.rss_mib, run.limits.processes) == (300, 1024, 256)
+
+
+@shows("K-085", "K-015")
+def test_a_builds_command_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    command = ["sh", ".kit/bench/build.sh", "{kit:bench}", "{out}", "{nothing}"]
+    kit = msgspec.structs.replace(KIT, build=msgspec.structs.replace(KIT.build, command=command))
+    made = desk(tmp_path, program(name="new", ms=40), kit=kit)
+    assert verdict_of(made).verdict != "crash_infra"
+    assert next(ran for ran in made.rig.ran if ran.slot == "builder-0").argv == command
 
 
 def test_stopping_leaves_the_attempt_open(tmp_path: Path) -> None:

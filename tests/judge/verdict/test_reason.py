@@ -60,6 +60,11 @@ def test_what_a_terminal_obeys_is_made_visible(raw: bytes, text: str) -> None:
         pytest.param(reason.run_exited(3, b"boom\n"), "exit 3: boom", id="exit"),
         pytest.param(reason.run_exited(137, b""), "exit 137:", id="D35-silent, no blank"),
         pytest.param(
+            reason.run_exited(3, b"caf\xe9 \xff\n \n"),
+            "exit 3: caf\ufffd \ufffd",
+            id="D35-no UTF-8",
+        ),
+        pytest.param(
             reason.run_outputs_refused(["out/a is a symbolic link", "out/b is a socket"]),
             "outputs refused: out/a is a symbolic link; out/b is a socket",
             id="outputs",
