@@ -5,10 +5,12 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.spawner.conftest import Runner
 from thermite.rig.stages import Stages
 from thermite.rig.start import FOLDER
+from thermite.spawner.nursery import Nursery
 
 
 def own_spawner() -> psutil.Process:
@@ -44,6 +46,20 @@ def test_stages_go_on_when_somebody_has_ended_the_nursery(run: Runner) -> None:
             assert (result.exit_code, result.stdout) == (0, b"on\n"), moment
         assert nursery_of(spawner).pid != first.pid
     assert not [one for one in spawner.children() if one.status() == psutil.STATUS_ZOMBIE]
+
+
+def test_a_nursery_that_stands_still_is_not_waited_for_for_ever() -> None:
+    nursery = Nursery([lambda _line, _parent: os._exit(0)], lambda: None, answers_s=0.2)
+    try:
+        os.kill(nursery.pid, signal.SIGSTOP)
+        with (asked := nursery.ask(0, cpus=frozenset())).line:
+            with pytest.raises(TimeoutError):
+                nursery.born(asked, by_helper=False)
+            os.kill(nursery.pid, signal.SIGCONT)
+            assert nursery.born(asked, by_helper=False).pid == asked.pid
+            os.waitpid(asked.pid or 0, 0)
+    finally:
+        nursery.close()
 
 
 def test_the_nursery_leaves_with_the_spawner(rig: Stages) -> None:

@@ -29,6 +29,7 @@ BLOCK_SLOTS: Final = ("run", "check", "interactor")
 """Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
 
 
+_LOST: Final = (ConnectionError, TimeoutError)
 _QUIET_S: Final = 0.003
 """A killer, which few stages need, is only made where nothing has been asked for so long."""
 
@@ -207,7 +208,7 @@ class Ground:
         one, self._stage_ahead = self._stage_ahead, None
         try:
             return self._settled(one or self._ask())
-        except ConnectionError:  # somebody ended the nursery meanwhile: another one is made
+        except _LOST:  # somebody ended or stopped the nursery meanwhile: another one is made
             return self._settled(self._ask())
 
     def _kind(self, slot: Slot, *, to_gateway: bool) -> Kind:
@@ -229,7 +230,7 @@ class Ground:
             raise BrokenPipeError("the nursery is gone")
         try:
             found = self._nursery.born(one, by_helper=self.level.own_pids)
-        except ConnectionError:
+        except _LOST:
             self.end_nursery()
             raise
         self.children.add(found.pid)

@@ -27,7 +27,8 @@ Duty: TypeAlias = Callable[[socket.socket, int], None]
 """What a stage's process does: it gets its line and the spawner's pid, and never returns."""
 
 _BORN: Final = struct.Struct("=i")
-_ANSWERS_S: Final = 20.0
+_ANSWERS_S: Final = 10.0
+"""Much slack: a fork takes a millisecond, and on a machine out of breath hundreds of them."""
 _FAILED: Final = -1
 
 
@@ -42,14 +43,20 @@ class Asked:
 class Nursery:
     """The spawner's end of it."""
 
-    def __init__(self, duties: Sequence[Duty], prepare: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        duties: Sequence[Duty],
+        prepare: Callable[[], None],
+        *,
+        answers_s: float = _ANSWERS_S,
+    ) -> None:
         """Start one.
 
         duties: of a stage's process, one for each kind; prepare: called once, before anything is
-        asked for.
+        asked for; answers_s: how long an answer may take.
         """
         self._one = fork_ahead(lambda line, parent: _serve(duties, prepare, line, parent))
-        self._one.line.settimeout(_ANSWERS_S)
+        self._one.line.settimeout(answers_s)
         self._asked: deque[Asked] = deque()
 
     @property
@@ -86,7 +93,8 @@ class Nursery:
         A helper that could not start the two is returned itself: what it tells is on the line.
 
         Raises:
-            OSError: it could not be made, or is gone already, or the nursery is.
+            ConnectionError, TimeoutError: the nursery is gone, or stands still.
+            OSError: the process could not be made, or is gone already.
         """
         while asked.pid is None:
             told = self._one.line.recv(_BORN.size)
