@@ -31,7 +31,8 @@ from thermite.campaign.state import State
 from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
 from thermite.ledger.append import Ledger
-from thermite.ledger.encode import decode, encode
+from thermite.ledger.encode import decode_all, encode
+from thermite.ledger.replay import PAGE_ROWS
 from thermite.schema.event import ENVELOPES, Check, CommandRefused, Event, LedgerOpened, Run
 from thermite.schema.stage import IsolationRecord, ProofOfZero, RunRecord
 
@@ -251,8 +252,10 @@ def replay(path: Path) -> State:
     """Decode every event of a ledger and return the state that they mean; no hash is checked."""
     state = State()
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
-        for seq, (body,) in enumerate(file.execute(BODIES), 1):
-            fold(state, seq, decode(body))
+        rows = file.execute(BODIES)
+        while page := rows.fetchmany(PAGE_ROWS):  # as the ledger reads them
+            for event in decode_all([body for (body,) in page]) or ():
+                fold(state, state.seq + 1, event)
     return state
 
 

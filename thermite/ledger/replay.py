@@ -25,15 +25,9 @@ PAGE_ROWS: Final = 250
 Their hashes are checked together, and so few still fit a processor's cache."""
 PAGE_BYTES: Final = 16 << 20
 """Most body bytes of one page, so that a page of largest events does not fill the memory."""
-_Row: TypeAlias = tuple[int, str, bytes, bytes, str | None]
-_KINDS: Final = (
-    frozenset({int}),
-    frozenset({str}),
-    frozenset({bytes}),
-    frozenset({bytes}),
-    frozenset({str, type(None)}),
-)
-"""Of each column of `events`, what its values are."""
+_Row: TypeAlias = tuple[int, str, bytes, bytes]
+_KINDS: Final = (int, str, bytes, bytes)
+"""Of each column of a row, what its values are."""
 
 
 class Stored(NamedTuple):
@@ -43,7 +37,6 @@ class Stored(NamedTuple):
     type: str
     body: bytes
     hash: bytes
-    dedup: str | None
 
 
 class Recorded(NamedTuple):
@@ -77,7 +70,7 @@ def recorded(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Reco
             a type that this version does not know.
     """
     for block in _checked(source, after):
-        seqs, kinds, bodies, hashes, _ = zip(*block, strict=True)
+        seqs, kinds, bodies, hashes = zip(*block, strict=True)
         events: Iterable[Event] = decode_all(bodies) or ()
         if [*map(type, events)] != [ENVELOPES.get(kind) for kind in kinds]:
             events = (decoded(Stored(*row)) for row in block)  # up to the one that can't be
@@ -243,7 +236,7 @@ def head_at(connection: sqlite3.Connection, seq: int) -> bytes:
 
 def _page(connection: sqlite3.Connection, after: int, most: int, most_bytes: int) -> list[_Row]:
     rows = connection.execute(
-        "SELECT seq, type, body, hash, dedup FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, type, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
         (after, most),
     )
     page = []
@@ -261,9 +254,9 @@ def _page(connection: sqlite3.Connection, after: int, most: int, most_bytes: int
 
 def _check_kinds(page: Sequence[_Row]) -> None:
     """Refuse rows whose values are not of the kinds that ours are: whole columns at a time."""
-    for column, kinds in zip(zip(*page, strict=True), _KINDS, strict=False):
-        if not kinds.issuperset(map(type, column)):
-            at = next(n for n, value in enumerate(column) if type(value) not in kinds)
+    for column, kind in zip(zip(*page, strict=True), _KINDS, strict=False):
+        if set(map(type, column)) != {kind}:
+            at = next(n for n, value in enumerate(column) if type(value) is not kind)
             raise LedgerError(
                 f"row {page[at][0]!r:.20} of the ledger holds a value of a wrong kind"
             )
