@@ -12,6 +12,7 @@ import pytest
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
 from thermite.agent.brief import brief
+from thermite.cli.root import run
 from thermite.errors import ContractError
 from thermite.harness.book import Draft
 from thermite.harness.candidate import Candidate, Refused, commit_files
@@ -303,3 +304,34 @@ def test_a_worker_reads_the_brief_whose_digest_is_recorded(tmp_path: Path, stage
     told = [row.event.data for row in recorded(life.home.rig.ledger)]
     (finished,) = [data for data in told if isinstance(data, AgentFinished)]
     assert finished.transcript == attempt.started.brief_sha256
+
+
+@pytest.mark.parametrize(
+    ("after_commit", "fifth"),
+    [
+        pytest.param(True, b"attempt 5\n", id="L10-when its worker had ended"),
+        pytest.param(False, None, id="before it was known that it had"),
+    ],
+)
+def test_a_kill_in_an_attempt_costs_no_transcript_that_was_known(
+    tmp_path: Path,
+    stages: Stages,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    after_commit: bool,
+    fifth: bytes | None,
+) -> None:
+    life = stopped_campaign(tmp_path, stages, 'echo "attempt $THERMITE_ATTEMPT"', attempts=6)
+    # The lane's, then two of each attempt: its start, and what its worker came to.
+    assert not life.run(die_at=1 + 2 * 5, after_commit=after_commit)
+    again = Life(life.home)
+    again.bench = replace(again.bench, stages=stages)
+    assert again.run()
+    said = {}
+    for number in range(1, 7):
+        argv = ["show", str(number), "--ledger", str(life.home.rig.ledger), "--json"]
+        assert run(argv) == 0
+        worker = json.loads(capsys.readouterr().out)["worker"]
+        kept = worker["transcript"]
+        said[number] = None if kept is None else (life.home.rig.blobs / kept).read_bytes()
+    assert said == {n: b"attempt %d\n" % n for n in range(1, 7)} | {5: fifth}

@@ -15,10 +15,11 @@ from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger, ledger_options
 from thermite.cli.program import program
 from thermite.report import attempt as report
-from thermite.schema.event import Block, Decision
+from thermite.schema.event import AgentFinished, Block, Decision
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 """So many digits of a commit name an attempt, as git shortens them."""
+_TOLD: Final = (AgentFinished, Block, Decision)
 _SHOWN: Final = 60
 """Characters of what was asked for that a message repeats: a line of a terminal."""
 
@@ -51,7 +52,7 @@ def command(
     follower = Follower(path)
     measured: dict[tuple[str | None, int], report.Measured] = defaultdict(report.Measured)
     for row in follower.new():
-        if row.event is not None and isinstance(row.event.data, Block | Decision):
+        if row.event is not None and isinstance(row.event.data, _TOLD):
             of = row.event.assignment, row.event.data.attempt or 0
             measured[of].take(row.event.data)
     campaign = follower.campaign(assignment or "")

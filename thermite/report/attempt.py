@@ -10,7 +10,7 @@ import msgspec
 
 from thermite.campaign.state import Assignment, Attempt
 from thermite.report.campaign import percent, row, span
-from thermite.schema.event import Block, CellValues, Decision
+from thermite.schema.event import AgentFinished, Block, CellValues, Decision
 
 _POWERS: Final = 6
 """From a million on, odds are told as a power of ten."""
@@ -26,6 +26,7 @@ class Measured:
     def __init__(self) -> None:
         self.blocks = 0
         self.decision: Decision | None = None
+        self.worker: AgentFinished | None = None
 
     def take(self, data: object) -> None:
         """Take in one payload of the attempt."""
@@ -33,6 +34,8 @@ class Measured:
             self.blocks += 1
         elif isinstance(data, Decision):
             self.decision = data
+        elif isinstance(data, AgentFinished):
+            self.worker = data
 
 
 def document(assignment: Assignment, attempt: Attempt, found: Measured) -> dict[str, Any]:
@@ -48,6 +51,7 @@ def document(assignment: Assignment, attempt: Attempt, found: Measured) -> dict[
         "tries": attempt.tries,
         "blocks": found.blocks,
         "decision": msgspec.to_builtins(found.decision),
+        "worker": _worker(found.worker),
         "cells": msgspec.to_builtins(_cells(attempt)),
         "notes": [] if attempt.verdict is None else list(attempt.verdict.notes),
     }
@@ -65,6 +69,8 @@ def lines(told: dict[str, Any]) -> list[str]:
         f"files: {', '.join(told['files']) or 'none'}",
         f"{counted(told['blocks'], 'block')} counted, {counted(told['tries'], 'try', 'tries')}",
     ]
+    if told["worker"] is not None:
+        found.append(_of_the_worker(told["worker"]))
     if told["decision"] is not None:
         last = told["decision"]
         found.append(f"last decision: {last['stage']} {last['action']}, {evidence(last['lnE'])}")
@@ -76,6 +82,24 @@ def lines(told: dict[str, Any]) -> list[str]:
         found.append(_GAIN_AND_RATIO)
     found += [f"mark: {mark}" for mark in told["marks"]]
     return found + [f"note: {note}" for note in told["notes"]]
+
+
+def _worker(finished: AgentFinished | None) -> dict[str, Any] | None:
+    """Return how the worker's work ended; transcript: its SHA-256, and its name in `blobs/`."""
+    if finished is None:
+        return None
+    return {
+        "status": finished.status,
+        "reason": finished.stop_reason,
+        "transcript": finished.transcript,
+    }
+
+
+def _of_the_worker(told: dict[str, Any]) -> str:
+    why = "" if told["reason"] is None else f" ({told['reason']})"
+    kept = told["transcript"]
+    left = "no transcript was left" if kept is None else f"its transcript is blobs/{kept}"
+    return f"worker: {told['status']}{why}, {left}"
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
