@@ -7,6 +7,7 @@ The long form of the storm of kills is a script of its own: `tests/crash/demo_st
 """
 
 import argparse
+import importlib.util
 import os
 import re
 import subprocess
@@ -67,7 +68,8 @@ def run(wanted: Sequence[Promise], side_by_side: int) -> tuple[list[Case], int]:
     """Run the tests of all promises, and return what each came to and pytest's own exit code."""
     files = sorted({file for one in wanted for file, _ in one.tests})
     names = sorted({name for one in wanted for _, name in one.tests})
-    parallel = ["-n", str(side_by_side), "--dist", "loadfile"] if side_by_side > 1 else []
+    can = side_by_side > 1 and importlib.util.find_spec("xdist") is not None
+    parallel = ["-n", str(side_by_side), "--dist", "loadfile"] if can else []
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         argv = [sys.executable, "-m", "pytest", "-q", "--no-header", f"--junitxml={report}"]
