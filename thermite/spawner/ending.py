@@ -139,7 +139,10 @@ def _end_namespace(ground: Ground, slot: Slot) -> Step[int]:
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
     yield from kill_uid(ground, slot.uid, signal.SIGKILL)
     ground.reap()
-    return len(scan.living(slot.uid, ground.killer_pid))
+    left = len(scan.living(slot.uid, ground.killer_pid))
+    if not left:
+        ground.reap()  # those that have ended since
+    return left
 
 
 def _end_tree(ground: Ground, slot: Slot) -> Step[int]:

@@ -1,5 +1,6 @@
 """What every request stands on: the slots, who they are, and what runs in them now."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -313,15 +314,24 @@ class Ground:
         return one
 
     def reap(self) -> None:
-        """Bury orphans that have ended; a child of ours is left to whoever waits for it."""
+        """Bury orphans that have ended; a child of ours is left to whoever waits for it.
+
+        One that is not buried still counts as a process of its user: a stage that found its
+        limit used up by the last one's could not start.
+        """
         while True:
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if found is None or found.si_pid in self.children:
+            if found is None:
                 return
+            if found.si_pid in self.children:
+                break
             os.waitpid(found.si_pid, 0)
+        for pid in scan.children_now() - self.children:  # one of ours has ended before them
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
 
 def _run_cpus(settings: Settings, all_cpus: frozenset[int]) -> frozenset[int]:
