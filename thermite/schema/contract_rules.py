@@ -7,6 +7,7 @@ Source: the design page on the contract; judging, 3.3, Validation.
 
 import math
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from thermite.schema.contract import Judging
@@ -100,13 +101,14 @@ def cell_problems(whole: Mapping[str, Any]) -> Found:
     """Yield cells, weights and guards that do not go together in a hill climb."""
     if whole.get("campaign") != "hill_climb":
         return
-    cells = [cell for _, cell in _texts(whole.get("cells"))]
+    cells = {cell for _, cell in _texts(whole.get("cells"))}
     held_out = _texts(whole.get("held_out_cells"))
     for field in ("cells", "held_out_cells"):
-        named = _texts(whole.get(field))
-        for at, cell in named:
-            if cell in (one for _, one in named[:at]):
+        named: set[str] = set()
+        for at, cell in _texts(whole.get(field)):
+            if cell in named:
                 yield (field, at), f"{field} names cell {cell} twice"
+            named.add(cell)
     for at, cell in held_out:
         if cell in cells:
             yield ("held_out_cells", at), f"held_out_cells names cell {cell}, which cells names too"
@@ -114,7 +116,7 @@ def cell_problems(whole: Mapping[str, Any]) -> Found:
     yield from _weight_problems(objective.get("weights"), cells)
     primary = _object(objective.get("primary")).get("metric")
     yield from _guard_problems(whole.get("guards"), cells, primary)
-    measured = [*cells, *(cell for _, cell in held_out)]
+    measured = cells.union(cell for _, cell in held_out)
     for at, one in _objects(whole.get("hard_constraints")):
         for cell_at, cell in _texts(one.get("cells")):
             if cell not in measured:
@@ -122,7 +124,7 @@ def cell_problems(whole: Mapping[str, Any]) -> Found:
                 yield ("hard_constraints", at, "cells", cell_at), said
 
 
-def _weight_problems(weights: object, cells: list[str]) -> Found:
+def _weight_problems(weights: object, cells: AbstractSet[str]) -> Found:
     if not isinstance(weights, dict):
         return
     for cell in weights:
@@ -134,7 +136,7 @@ def _weight_problems(weights: object, cells: list[str]) -> Found:
             yield ("objective", "weights"), f"objective.weights has no weight for cell {cell}"
 
 
-def _guard_problems(guards: object, cells: list[str], primary: object) -> Found:
+def _guard_problems(guards: object, cells: AbstractSet[str], primary: object) -> Found:
     for at, one in _objects(guards):
         if isinstance(primary, str) and one.get("metric") == primary:
             said = f"a guard names metric {primary}, which is the objective's own"
