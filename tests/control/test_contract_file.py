@@ -1,6 +1,7 @@
 """Contract files: TOML and JSON alike, refused in words, and completed without other changes."""
 
 import json
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,16 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
         read_contract_file(tmp_path / "d.toml")
     with pytest.raises(UsageError, match=r"neither \.toml nor \.json"):
         read_contract_file(file_of(tmp_path, "", "contract.yaml"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_plain_file_is_no_contract_and_is_not_waited_for(
+    tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "contract.json"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    with pytest.raises(NotFoundError, match="there is no contract file"):
+        read_contract_file(path)
 
 
 def test_what_is_signed_is_compact_and_keeps_every_character() -> None:

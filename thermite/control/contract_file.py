@@ -44,10 +44,13 @@ def read_contract_file(path: Path) -> ContractFile:
     if path.suffix.lower() not in {".toml", ".json"}:
         raise UsageError(f"{path} is named neither .toml nor .json: a contract is one of them")
     try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-    except (FileNotFoundError, IsADirectoryError):
-        raise NotFoundError(f"there is no contract file {path}") from None
+        is_plain = stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_plain = False
+    if not is_plain:  # a pipe would be waited for
+        raise NotFoundError(f"there is no contract file {path}")
+    with path.open("rb") as file:
+        raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise ContractError(f"{path} has more than {MOST_BYTES} bytes, and a contract has not")
     fields = _read_toml(path, raw) if path.suffix.lower() == ".toml" else _read_json(path, raw)
