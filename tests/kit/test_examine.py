@@ -108,3 +108,14 @@ def test_G7_a_file_that_only_points_to_its_content_is_named(folder: Path) -> Non
             " large files are for the contract's models"
         )
     ]
+
+
+@shows("D17")
+def test_cells_without_work_are_counted_once_enough_are_named(folder: Path) -> None:
+    """3,000 cells and 3,000 rates, which fit into a kit.json, were nine million warnings."""
+    write(folder, ("cells", {f"c{number}": {} for number in range(50)}), ("verifiers", {}))
+    found = [text for text in examine(folder).warnings if ".work: " in text]
+    per_metric = [text for text in found if text.startswith("metrics.flops_per_s.work")]
+    assert len(per_metric) == 21
+    assert per_metric[19] == "metrics.flops_per_s.work: cell c19 has no work"
+    assert per_metric[20] == "metrics.flops_per_s.work: so have 30 cells more"

@@ -1,6 +1,7 @@
 """What is wrong with a kit's `candidates/` is named at once, and nothing else is made of it."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -182,3 +183,17 @@ def test_no_link_is_followed(kit: Path, linked: str, said: str, to: str, tmp_pat
         return
     (one,) = problems(kit)
     assert one.startswith(said)
+
+
+@pytest.mark.parametrize("part", ["change.patch", "delete.txt"])
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_candidates_change_is_a_plain_file(kit: Path, part: str, kind: str) -> None:
+    path = kit / "candidates/digits" / part
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to("/etc/passwd")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert f"candidates/digits/{part} is not a plain file" in problems(kit)

@@ -6,7 +6,7 @@ is legal and probably not meant. Source: kit requirements D17 and D18.
 
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,6 +19,8 @@ from thermite.kit.program import program_warnings
 from thermite.schema.document import printable
 from thermite.schema.kit import DRIVERS, Kit, RateMetric, TimeMetric
 
+MOST_CELLS: Final = 20
+"""Cells without work that are named for each metric (our figure)."""
 MOST_FILES: Final = 49_999
 """Most files and folders of one copied path: one below the disk rule (Kit manifest, Limits)."""
 
@@ -158,9 +160,15 @@ def _metric_warnings(kit: Kit) -> Iterator[str]:
         if isinstance(metric, TimeMetric) and metric.unit != "s":
             yield f"metrics.{name}.unit: a time is in s, whatever its unit says ({metric.unit!r})"
         if isinstance(metric, RateMetric):
-            for cell, parameters in kit.cells.items():
-                work = parameters.get(metric.work)
-                number = work if isinstance(work, int | float) and work is not True else 0
-                if number <= 0:
-                    said = "no" if work is None else f"no usable ({work!r})"
-                    yield f"metrics.{name}.work: cell {cell} has {said} {metric.work}"
+            idle = [cell for cell, given in kit.cells.items() if not _works(given, metric.work)]
+            for cell in idle[:MOST_CELLS]:
+                work = kit.cells[cell].get(metric.work)
+                said = "no" if work is None else f"no usable ({work!r})"
+                yield f"metrics.{name}.work: cell {cell} has {said} {metric.work}"
+            if len(idle) > MOST_CELLS:
+                yield f"metrics.{name}.work: so have {len(idle) - MOST_CELLS} cells more"
+
+
+def _works(parameters: Mapping[str, object], work: str) -> bool:
+    given = parameters.get(work)
+    return isinstance(given, int | float) and given is not True and given > 0

@@ -4,6 +4,7 @@ Source: kit requirements, 20.
 """
 
 import re
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -27,6 +28,8 @@ CONTRACT: Final = "contract.toml"
 MOST_BYTES: Final = 64 << 10
 """Longest expect.toml or contract.toml beside the candidates; ours have 200 bytes."""
 
+CHANGES: Final = ("change.patch", "delete.txt")
+"""Files that say what a candidate changes, beside its folder `files`."""
 MOST_CANDIDATES: Final = 1000
 """Known candidates of one kit: to try them all takes hours by then (our figure)."""
 
@@ -67,6 +70,7 @@ def read_known(kit: Kit, folder: Path) -> Known:
             expectations[name] = read
         else:
             problems += [f"{place}: {one}" for one in read]
+        problems += _change_problems(folder, name)
     problems += _circles(expectations)
     contract, wrong = _judged_on(kit, folder)
     if names or (folder / CANDIDATES / CONTRACT).exists():
@@ -144,6 +148,18 @@ def _expected(folder: Path, place: str, names: set[str]) -> Expectation | list[P
     if not path.is_file():
         return [Problem(place="", text="missing: say what is expected of the candidate")]
     return read_expectation(_start(path), names)
+
+
+def _change_problems(folder: Path, name: str) -> Iterator[str]:
+    """Yield what says a candidate's change and is no file, be it a link to one."""
+    for part in CHANGES:
+        place = f"{CANDIDATES}/{name}/{part}"
+        try:
+            mode = (folder / place).lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode):
+            yield f"{place} is not a plain file"
 
 
 def _circles(expectations: Mapping[str, Expectation]) -> Iterator[str]:
