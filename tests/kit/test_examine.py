@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.kit.seed import GONE, bent
 from tests.requirement import shows
+from thermite.kit.doubts import doubts
 from thermite.kit.examine import examine
 
 
@@ -119,3 +121,29 @@ def test_cells_without_work_are_counted_once_enough_are_named(folder: Path) -> N
     assert len(per_metric) == 21
     assert per_metric[19] == "metrics.flops_per_s.work: cell c19 has no work"
     assert per_metric[20] == "metrics.flops_per_s.work: so have 30 cells more"
+
+
+def nest(top: Path, levels: int) -> None:
+    """Nest folders deeper than any path can name."""
+    here = os.open(top, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
+@pytest.mark.parametrize("where", [".", "bench"])
+def test_folders_without_end_are_no_traceback_and_not_copied(folder: Path, where: str) -> None:
+    nest(folder / where, 1200)
+    write(folder, ("run/copy", ["bench"]), ("build/copy", []))
+    try:
+        found = examine(folder)
+        assert found.kit is not None
+        doubtful = list(doubts(found.kit, folder))
+    finally:  # the test's own cleaning would nest as deep
+        subprocess.run(["rm", "-rf", folder / where / "d"], check=True)
+    said = ["kit run.copy: folders nest 128 deep or more in bench"]
+    assert found.problems == (said if where == "bench" else [])
+    assert any("candidates" in text for text in doubtful)

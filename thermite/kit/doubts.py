@@ -6,11 +6,10 @@ These are doubts and no proofs: words in a source that usually mean a hole. Sour
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from thermite.kit.folder import is_linked
+from thermite.kit.folder import entries_below, is_linked
 from thermite.kit.known import CANDIDATES, read_known
 from thermite.kit.manifest import MANIFEST
 from thermite.kit.placeholder import leaves_its_folder, placeholders
@@ -154,7 +153,7 @@ def _files(folder: Path, path: str) -> Iterator[str]:
     top = folder / path
     if is_linked(folder, path):
         return
-    below = islice(top.rglob("*"), MOST_SOURCES)
+    below = entries_below(top, most=MOST_SOURCES)
     found = [top] if top.is_file() else sorted(below) if top.is_dir() else []
     for file in found:
         if file.is_file() and not file.is_symlink():

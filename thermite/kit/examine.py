@@ -7,12 +7,11 @@ is legal and probably not meant. Source: kit requirements D17 and D18.
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from thermite.errors import KitError
-from thermite.kit.folder import is_linked
+from thermite.kit.folder import MOST_LEVELS, entries_below, is_linked
 from thermite.kit.manifest import manifest_bytes, read_manifest
 from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
 from thermite.kit.program import program_warnings
@@ -76,6 +75,9 @@ def copy_problems(folder: Path, field: str, paths: list[str]) -> Iterator[str]:
                 yield f"kit {field}: {here} is not in the kit"
             elif kind == "other":
                 yield f"kit {field}: not a regular file or directory: {here}"
+            elif here.count("/") >= MOST_LEVELS:
+                yield f"kit {field}: folders nest {MOST_LEVELS} deep or more in {path}"
+                break
             elif kind == "folder":
                 names = sorted((one.name for one in (folder / here).iterdir()), reverse=True)
                 waiting += [f"{here}/{name}" for name in names]
@@ -129,8 +131,7 @@ def pointer_warnings(folder: Path) -> Iterator[str]:
 
     Source: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md, The Pointer.
     """
-    own = (one for one in folder.rglob("*") if one.relative_to(folder).parts[0] != ".git")
-    for path in sorted(islice(own, MOST_FILES)):
+    for path in sorted(entries_below(folder, most=MOST_FILES)):
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _LONGEST_POINTER:
             continue
         found = _POINTER.match(path.read_bytes())

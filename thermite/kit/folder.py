@@ -8,6 +8,7 @@ Source: the design page on the contract, Completing a contract.
 import os
 import stat
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ FOLDER_REF: Final = "refs/thermite/folder"
 """The ref that keeps the newest such commit from being collected."""
 MOST_ENTRIES: Final = 49_999
 """Most files and folders: from 50,000 on a stage is over its disk limit (Kit manifest, Limits)."""
+MOST_LEVELS: Final = 128
+"""Folders that nest so deep are over the disk limit of a stage (Kit manifest, Limits)."""
 MOST_BYTES: Final = 1 << 30
 """Most bytes of all files together; larger things are model files (the contract's `models`)."""
 
@@ -30,6 +33,31 @@ def is_linked(folder: Path, path: str) -> bool:
     """Return whether a path in a folder is a link, or lies behind one; the folder may be one."""
     parts = Path(path)
     return any((folder / one).is_symlink() for one in (parts, *parts.parents) if one.parts)
+
+
+def entries_below(top: Path, *, most: int) -> Iterator[Path]:
+    """Yield what lies below a folder, by name, through no link, no repository and in bounds.
+
+    What is nested deeper than any stage may have it is not looked at.
+    """
+    waiting = [(top, 0)]
+    count = 0
+    while waiting:
+        here, level = waiting.pop()
+        try:
+            with os.scandir(here) as found:
+                children = sorted(islice(found, most), key=lambda one: one.name)
+        except OSError:
+            continue  # what can't be read is nobody's to doubt
+        for child in children:
+            count += 1
+            if count > most:
+                return
+            path = here / child.name
+            yield path
+            is_own = level or child.name != ".git"
+            if is_own and level + 1 < MOST_LEVELS and child.is_dir(follow_symlinks=False):
+                waiting.append((path, level + 1))
 
 
 def commit_of_folder(store: Path, folder: Path) -> CommitId:
