@@ -32,7 +32,7 @@ MOST_GROUP_BYTES: Final = 4 << 20
 GATHER_S: Final = 0.001
 """How long one that leads after a transaction of several lists waits for as many again, s. Those
 who were told a moment ago come back within it, and would wait for a sync of their own else (64
-threads: 30 in a transaction without it, more than 50 with it); one caller alone never waits."""
+threads: 30 in a transaction without it, about 46 with it); one caller alone never waits."""
 
 
 class Ledger:
