@@ -6,9 +6,12 @@ import msgspec
 import pytest
 
 from thermite.errors import CommandError
-from thermite.harness.assign_backend import check_backend, check_foreign_code
-from thermite.schema.contract import Contract
+from thermite.harness.assign_backend import check_backend, check_foreign_code, check_tools
+from thermite.schema.command import AssignBody, McpProvider, Providers
+from thermite.schema.contract import Contract, McpServer
 from thermite.schema.event import IsolationProbe
+from thermite.schema.rig_settings import McpProgram
+from thermite.schema.stage import IsolationRecord
 
 
 def contract(
@@ -73,3 +76,50 @@ def test_options_that_no_program_starts_with_are_refused_at_assignment(
 
 def test_a_program_with_a_limit_is_taken() -> None:
     check_backend(contract("command", options={"command": ["a"], "limits": {"wall_s": 0.5}}))
+
+
+BRAIN = McpServer(name="brain", agents=["workers"])
+HERE = {"brain": McpProgram(command=["brain"])}
+PLAIN = McpProvider(name="brain", url="https://mcp.example.org")
+SECRET = McpProvider(name="brain", url="https://mcp.example.org", headers={"X": "secret"})
+
+
+@pytest.mark.parametrize(
+    ("backend", "programs", "providers", "slots", "features", "says"),
+    [
+        pytest.param("command", HERE, [], ["gateway-0"], ["netns"], None, id="a program here"),
+        pytest.param("command", {}, [PLAIN], ["gateway-0"], ["landlock:4"], None, id="an address"),
+        pytest.param("replay", {}, [], [], [], None, id="nobody calls"),
+        pytest.param(
+            "command", {}, [], ["gateway-0"], ["netns"], "nothing says where it is", id="nowhere"
+        ),
+        pytest.param(
+            "command", {}, [SECRET], ["gateway-0"], ["netns"], "needs secrets", id="secrets"
+        ),
+        pytest.param(
+            "command", HERE, [], ["worker-0"], ["netns"], "no slot for a gateway", id="no slot"
+        ),
+        pytest.param(
+            "command", HERE, [], ["gateway-0"], ["landlock:3"], "takes Landlock 4", id="no way"
+        ),
+    ],
+)
+def test_workers_are_promised_no_tools_that_they_could_not_call(
+    backend: str,
+    programs: dict[str, McpProgram],
+    providers: list[McpProvider],
+    slots: list[str],
+    features: list[str],
+    says: str | None,
+) -> None:
+    body = AssignBody(
+        contract=msgspec.Raw(b"{}"), mcp_servers=[BRAIN], providers=Providers(mcp=providers)
+    )
+    isolation = IsolationRecord(
+        level="none", features=features, network="seccomp", user="harness", uid=0, gaps=[]
+    )
+    if says is None:
+        check_tools(contract(backend), body, programs, slots, isolation)
+        return
+    with pytest.raises(CommandError, match=says):
+        check_tools(contract(backend), body, programs, slots, isolation)

@@ -5,12 +5,13 @@ import shutil
 import sys
 import sysconfig
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 
 from tests.agent.gateway_process import SERVERS
@@ -20,6 +21,7 @@ from tests.open_folder import open_folder
 from tests.requirement import shows
 from tests.simulated_campaign import Home, Life
 from thermite.cli.rig_serve import gateway_reach
+from thermite.harness.book import Draft
 from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
 from thermite.schema.contract import McpServer
@@ -88,6 +90,13 @@ def open_python() -> str | None:
     return None
 
 
+def placed() -> str:
+    """Return the shell's words that put the worker's program in its folder."""
+    code = urllib.parse.quote(WORKER.read_text())
+    write = f'import urllib.parse; print(urllib.parse.unquote("{code}"))'
+    return f"python3 -c '{write}' > w.py;"
+
+
 def told(life: Life) -> tuple[list[Any], list[ToolCalled], AgentFinished]:
     rows = [row.event for row in recorded(life.home.rig.ledger)]
     calls = [event.data for event in rows if isinstance(event.data, ToolCalled)]
@@ -113,11 +122,7 @@ def test_a_workers_calls_are_its_kinds_and_each_is_an_event(
         'brain__search_code={"text": "y"}',
     ]
     shown = " ".join(f"'{one}'" for one in calls)
-    code = urllib.parse.quote(WORKER.read_text())
-    script = (
-        f'python3 -c \'import urllib.parse; print(urllib.parse.unquote("""{code}"""))\' > w.py;'
-        f" python3 w.py {shown}; rm w.py"
-    )
+    script = f"{placed()} python3 w.py {shown}; rm w.py"
     life = campaign(tmp_path, stages, servers, script)
     assert life.run()
     said, calls_told, finished = told(life)
@@ -142,6 +147,37 @@ def test_a_workers_calls_are_its_kinds_and_each_is_an_event(
     assert cut.sha256 is not None
     assert (life.home.rig.blobs / cut.sha256).stat().st_size == cut.bytes
     assert life.assignment.end_reason == "budget: attempts"
+
+
+def test_a_gateway_that_is_killed_in_an_attempt_is_there_again(
+    tmp_path: Path, rig: tuple[Stages, Path]
+) -> None:
+    """Where it was, with the calls that the attempt has made; the campaign goes on."""
+    stages, servers = rig
+    asked = """'brain__search_code={"text": "x"}'"""
+    script = f"{placed()} python3 w.py {asked} > first; sleep 1;"
+    script += f" until python3 w.py {asked} | grep 'found x'; do sleep 0.3; done; rm w.py first"
+    life = campaign(tmp_path, stages, servers, script)
+
+    def kill(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(draft.data, ToolCalled) for draft in drafts):
+            life.book.committed = None
+            gateways = [one for one in psutil.Process().children(recursive=True) if is_one(one)]
+            assert gateways
+            gateways[-1].kill()
+
+    life.book.committed = kill
+    assert life.run()
+    said, calls, finished = told(life)
+    assert (finished.status, said) == ("ok", [[False, "found x"]])
+    assert {one.outcome for one in calls} == {"ok"}
+
+
+def is_one(process: psutil.Process) -> bool:
+    try:
+        return "thermite.agent.gateway" in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 def test_a_backend_that_runs_no_program_starts_no_gateway(tmp_path: Path) -> None:

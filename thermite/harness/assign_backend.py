@@ -3,7 +3,7 @@
 Source: the reference page "Contract", `agents.workers` and the `replay` backend.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +14,13 @@ from thermite.harness.gateway import SLOT as GATEWAYS
 from thermite.harness.worker import check_options
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries
-from thermite.rig.stages import Stages, reaches_gateway
+from thermite.rig.stages import reaches_gateway
 from thermite.schema.command import AssignBody
 from thermite.schema.contract import Contract
 from thermite.schema.event import IsolationProbe
 from thermite.schema.ids import CommitId
 from thermite.schema.rig_settings import McpProgram
+from thermite.schema.stage import IsolationRecord
 
 BACKENDS: Final = ("replay", "command")
 """Backends of this version."""
@@ -68,9 +69,16 @@ def check_foreign_code(contract: Contract, probe: IsolationProbe | None) -> None
 
 
 def check_tools(
-    contract: Contract, body: AssignBody, programs: Mapping[str, McpProgram], stages: Stages
+    contract: Contract,
+    body: AssignBody,
+    programs: Mapping[str, McpProgram],
+    slots: Iterable[str],
+    isolation: IsolationRecord,
 ) -> None:
     """Refuse a campaign whose workers would find none of the tools that they are promised.
+
+    Args:
+        programs: the servers of the rig's owner; slots: the rig's; isolation: of its stages.
 
     Only a backend that runs programs calls tools; for another one there is nothing to refuse.
 
@@ -100,16 +108,16 @@ def check_tools(
                 f"MCP server {name} needs secrets in its headers, and this version sends none: use"
                 f" one that needs none, or run it on the rig, [mcp.{name}] in rig.toml",
             )
-    if not any(name.startswith(GATEWAYS) for name in stages.slot_names):
+    if not any(name.startswith(GATEWAYS) for name in slots):
         raise CommandError(
             "not_supported",
             f"the workers get MCP server {named[0]}, and this rig has no slot for a gateway: set"
             " gateways = 1 under [slots] in rig.toml",
         )
-    if not reaches_gateway(stages.isolation):
+    if not reaches_gateway(isolation):
         raise CommandError(
             "isolation",
-            f"the workers get MCP server {named[0]}, and at level {stages.isolation.level} this"
+            f"the workers get MCP server {named[0]}, and at level {isolation.level} this"
             " rig can't let them to it and to nothing else: it takes Landlock 4 (Linux 6.7) or"
             " namespaces",
         )

@@ -199,7 +199,10 @@ class Deciding:
             goals=brought.goals,
         )
         try:
-            check_tools(one.contract, one.body, self._bench.mcp, self._bench.stages)
+            stages = self._bench.stages
+            check_tools(
+                one.contract, one.body, self._bench.mcp, stages.slot_names, stages.isolation
+            )
             done = self._clerk.commit(case, command, drafts)
         except CommandError as error:
             self._refuse_assignment(one, error)

@@ -148,6 +148,7 @@ class Gateway:
         self._line: socket.socket | None = None
         self._to_hang_up: socket.socket | None = None
         self._port: int | None = None
+        self._last_port = 0
         self._is_over = False
         self._slot: Slot | None = None
 
@@ -265,6 +266,7 @@ class Gateway:
                 callers=[one.caller for one in self._lanes.values()],
                 inside_port=INSIDE_PORT,
                 path=self._stages.path_variable,
+                port=self._last_port,
                 figures=self._figures,
             )
             ours.sendall(frame(setup))
@@ -310,7 +312,7 @@ class Gateway:
                 match message:
                     case Ready(port=port):
                         with self._changed:
-                            self._line, self._port = line, port
+                            self._line, self._port, self._last_port = line, port, port
                             for one in self._lanes.values():
                                 if one.is_open:
                                     self._say_begin(one)

@@ -122,7 +122,7 @@ async def serve(harness: Harness) -> None:
     upstreams = {one.name: Upstream(one, wanted.path, note) for one in wanted.servers}
     callers = {one.token: one for one in wanted.callers}
     calls = Calls(callers, upstreams, wanted.figures, harness.say)
-    listener = socket.create_server((HOST, 0))
+    listener = _listener(wanted.port)
     port = listener.getsockname()[1]
     doors = Doors(calls, callers, (port, wanted.inside_port))
     async with doors.running():
@@ -133,6 +133,14 @@ async def serve(harness: Harness) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks, timeout=END_S)  # the spawner ends what is left
+
+
+def _listener(port: int) -> socket.socket:
+    """Listen on a port, or on any if it is another one's by now."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError:
+        return socket.create_server((HOST, 0))
 
 
 async def _follow(harness: Harness, calls: Calls, doors: Doors) -> None:

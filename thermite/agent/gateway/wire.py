@@ -51,12 +51,17 @@ class Figures(Strict):
 
 
 class SetUp(Strict, tag="set_up"):
-    """The first message to a gateway; inside_port: that of listeners that are sent to it."""
+    """The first message to a gateway.
+
+    inside_port: that of listeners that are sent to it; port: its own of loopback, 0 for any: a
+    gateway that follows on another one is found where that was.
+    """
 
     servers: list[Server]
     callers: list[Caller]
     inside_port: int
     path: str
+    port: int = 0
     figures: Figures = msgspec.field(default_factory=Figures)
 
 
