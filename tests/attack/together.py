@@ -50,7 +50,7 @@ class Seen:
 
     name: str
     verdicts: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    crash_reasons: list[str] = field(default_factory=list)
     blocks: list[tuple[float, float]] = field(default_factory=list)
     error: BaseException | None = None
 
@@ -92,7 +92,8 @@ def judge_many(place: Path, count: int, seen: Seen) -> None:
                 write(project, {"program.sh": PROGRAM.format(number)})
                 found = judge.judge(judge.commit(project), champion, contract)
                 seen.verdicts.append(found.verdict.verdict)
-                seen.reasons += found.verdict.reasons
+                if found.verdict.verdict.startswith("crash_"):
+                    seen.crash_reasons += found.verdict.reasons
         finally:
             bench.book.close()
     seen.blocks = blocks_of(place / seen.name / "ledger.db")
@@ -137,7 +138,8 @@ def problems(one: Seen, other: Seen, count: int) -> list[str]:
             found.append(f"{seen.name}: {len(seen.verdicts)} of {count} verdicts")
         crashes = [verdict for verdict in seen.verdicts if verdict.startswith("crash_")]
         if crashes:
-            found.append(f"{seen.name}: {len(crashes)} crashes, {seen.reasons[:3]}")
+            why = Counter(seen.crash_reasons).most_common(3)
+            found.append(f"{seen.name}: {len(crashes)} crashes, {why}")
         if len(seen.blocks) < FEWEST * count:
             found.append(f"{seen.name}: only {len(seen.blocks)} blocks")
     common = overlaps(one, other)
