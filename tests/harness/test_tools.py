@@ -59,7 +59,8 @@ def campaign(
 ) -> Life:
     kit = msgspec.structs.replace(KIT, mcp_servers=[BRAIN])
     home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}}, manifest=kit)
-    options: dict[str, Any] = {"command": ["/bin/sh", "-c", script]}
+    limits = {"wall_s": 120}  # a worker whose gateway is lost must not wait for it
+    options: dict[str, Any] = {"command": ["/bin/sh", "-c", script], "limits": limits}
     home.contract = {
         "campaign": "research",
         "cells": [],
