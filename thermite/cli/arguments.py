@@ -84,7 +84,8 @@ class FilePath(click.Path):
     """A path of at least one character."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - click's own
-        super().__init__(path_type=Path, **options)
+        # Whether it can be read says who reads it: an inbox can be entered and not listed.
+        super().__init__(path_type=Path, readable=False, **options)
 
     def convert(
         self,

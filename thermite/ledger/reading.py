@@ -79,6 +79,11 @@ def _look(path: Path) -> os.stat_result:
         raise LedgerError(f"{path} can't be read: {error.strerror}") from None
     if not stat.S_ISREG(what.st_mode):
         raise LedgerError(f"{path} is no ledger: it is not a plain file")
+    if not os.access(path, os.R_OK):
+        raise LedgerError(
+            f"{path} is not yours to read: ask as the rig's owner or as root, or have them make"
+            " you a copy (thermite ledger backup)"
+        )
     return what
 
 
