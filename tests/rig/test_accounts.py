@@ -86,7 +86,7 @@ def test_a_number_that_owns_a_rigs_folder_never_becomes_a_stages(numbers: range)
 
 def test_each_is_a_user_and_a_group_that_nobody_can_become(etc: Path) -> None:
     assert make_accounts(NAMES, RANGE, {58_001}, etc) == NAMES
-    numbers = [58_750, 58_751, 58_000, *range(58_002, 58_009)]
+    numbers = [58_999, 58_998, 58_000, *range(58_002, 58_009)]
     assert ours(etc) == dict(zip(NAMES, numbers, strict=True))
     after = {name: (etc / name).read_text("latin-1").splitlines() for name in FILES}
     assert "run:x:58006:58006:thermite rig:/nonexistent:/usr/sbin/nologin" in after["passwd"]
@@ -95,6 +95,12 @@ def test_each_is_a_user_and_a_group_that_nobody_can_become(etc: Path) -> None:
     assert "run:!::" in after["gshadow"]
     assert all(found(etc)[name].startswith(BEFORE[name]) for name in FILES)
     assert (etc / "shadow").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_next_person_gets_a_number_that_no_rig_leases(etc: Path) -> None:
+    """useradd gives the number after the highest; it was that of another rig's harness."""
+    make_accounts(NAMES, RANGE, (), etc)
+    assert max(ours(etc).values()) + 1 > RANGE[1]
 
 
 def test_what_was_made_is_removed_and_nothing_else(etc: Path) -> None:

@@ -5,6 +5,8 @@ holds that its bystanders are alive at the end of each test.
 """
 
 import contextlib
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -192,3 +194,45 @@ def test_the_number_that_owns_an_ended_rigs_files_is_nobody_elses_next(
     (place / "ended").rmdir()
     with new_rig(uid_range=(numbers[0], numbers[-1])):
         pass
+
+
+PERSONS = """
+import sys
+from thermite.spawner.uids import Leases
+leases = Leases(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[3]) + 99)
+leases.take(["thermite", "run-0"])
+print(leases.held["run-0"], leases.left_behind)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_kept"),
+    [
+        pytest.param("Ann:/home/ann:/bin/sh", False, id="a person's"),
+        pytest.param("thermite rig:/nonexistent:/usr/sbin/nologin", True, id="a rig's"),
+    ],
+)
+def test_a_leased_number_that_became_a_persons_is_neither_leased_nor_emptied(
+    place: Path, mark: str, *, is_kept: bool
+) -> None:
+    """useradd knows no leases: the next start ended all that the new person ran."""
+    if not possible():
+        pytest.skip("no namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    (leases := place / "run/uids").mkdir(parents=True, mode=0o700)
+    low, _ = few_uids(1)
+    (leases / str(low)).write_text(f"{place}/rig\nrun-0\n")
+    (passwd := place / "passwd").write_text(
+        f"root:x:0:0::/root:/bin/sh\nann:x:{low}:{low}:{mark}\n"
+    )
+    bind = 'mount --bind "$0" /etc/passwd && exec "$@"'
+    done = subprocess.run(
+        [
+            *("unshare", "-m", "/bin/sh", "-c", bind, passwd),
+            *(sys.executable, "-c", PERSONS, leases, place / "rig", str(low)),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout == f"{low} [{low}]\n") == is_kept
+    assert (leases / str(low)).exists() == is_kept

@@ -180,11 +180,16 @@ def _refuse_others(names: Sequence[str], etc: Path) -> None:
 def _given(
     names: Sequence[str], numbers: tuple[int, int], taken: Collection[int]
 ) -> dict[str, int]:
-    """Return a number for each name: the lowest of the part that its kind has."""
+    """Return a number for each name: the lowest of the part that its kind has.
+
+    Those who own a rig's folder get the highest: useradd gives the next person the number after
+    the highest that is taken, and that must not be one that a rig has leased or will lease.
+    """
     low, high = numbers
     given: dict[str, int] = {}
     for is_owner in (False, True):
-        free = (n for n in _part(range(low, high + 1), is_owner=is_owner) if n not in taken)
+        part = _part(range(low, high + 1), is_owner=is_owner)[:: -1 if is_owner else 1]
+        free = (n for n in part if n not in taken)
         given |= zip([name for name in names if (name in OWNERS) == is_owner], free, strict=False)
     if len(given) < len(names):
         raise UsageError(

@@ -110,6 +110,10 @@ class Leases:
             uid, fd = int(name), _locked(path)
             if fd is None:
                 continue
+            if _is_somebodys(uid):  # whoever made the account, its processes are not ours to end
+                os.unlink(path)
+                os.close(fd)
+                continue
             self._fds[uid] = fd
             self.left_behind.append(uid)
             if slot in wanted and slot not in self.held:
@@ -210,6 +214,15 @@ def _account_of(slot: str) -> int | None:
     mark = (found.pw_gecos, found.pw_dir, found.pw_shell)
     is_made = mark == _MADE and found.pw_uid == found.pw_gid
     return found.pw_uid if is_made and found.pw_uid else None
+
+
+def _is_somebodys(uid: int) -> bool:
+    """Return whether a number is an account's that `rig init` did not make."""
+    try:
+        found = pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return (found.pw_gecos, found.pw_dir, found.pw_shell) != _MADE
 
 
 def _is_account(uid: int) -> bool:
