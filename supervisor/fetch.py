@@ -30,6 +30,10 @@ _KEPT_WORDS: Final = 600  # characters of git's last words that a message repeat
 _SAID: Final = 64 << 10  # bytes of git's words that are looked at
 _CHUNK: Final = 1 << 20
 _REF: Final = "refs/thermite/wanted"
+_CONFIG: Final = "config"
+_SAFE: Final = "[safe]\n\tdirectory = *\n"
+"""All that git is told by a file: repositories of others may be fetched from. A git that serves
+a local one to ours is handed no `-c` and no variable of that kind (git-config(1), safe.directory)."""
 
 
 class Fetcher:
@@ -77,6 +81,7 @@ class Fetcher:
         work = self._inbox / "tmp" / f".fetch-{secrets.token_hex(8)}"
         try:
             work.mkdir(mode=0o700)
+            (work / _CONFIG).write_text(_SAFE)
             with self._accesses.login(
                 wanted.source.access, address, work, self._running.add
             ) as login:
@@ -109,7 +114,7 @@ class Fetcher:
 
     def _git(self, folder: Path, address: Address, login: Login, *args: str) -> None:
         argv = ["git", "-C", str(folder), *_settings(address.protocol, login), *args]
-        said = folder / "said" if folder.name.startswith(".fetch-") else folder.parent / "said"
+        said = _work_of(folder) / "said"
         with said.open("wb+") as words:
             process = subprocess.Popen(
                 argv,
@@ -165,10 +170,14 @@ def _settings(protocol: str, login: Login) -> list[str]:
         "fetch.recurseSubmodules=false",
         "submodule.recurse=false",
         "transfer.fsckObjects=false",  # fsck is the quarantine's, in a slot without network
-        "safe.directory=*",  # this process's own environment: nothing is run from there
         *login.settings,  # after the empty credential.helper, which forgets all others
     )
     return [word for pair in pairs for word in ("-c", pair)]
+
+
+def _work_of(folder: Path) -> Path:
+    """Return a fetch's folder, which a repository in it may be asked for, too."""
+    return folder if folder.name.startswith(".fetch-") else folder.parent
 
 
 def _environment(home: Path, protocol: str, login: Login) -> dict[str, str]:
@@ -177,16 +186,13 @@ def _environment(home: Path, protocol: str, login: Login) -> dict[str, str]:
         "HOME": str(home),
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_GLOBAL": str(_work_of(home) / _CONFIG),
         "GIT_CEILING_DIRECTORIES": "/",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "/bin/false",
         "GIT_SSH_COMMAND": login.ssh_command,
         "GIT_ALLOW_PROTOCOL": protocol,
-        # safe.directory is read from no `-c`, only from a protected scope: this is one.
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_NO_LAZY_FETCH": "1",  # else a partial clone's own settings name a program
     }
 
 

@@ -104,6 +104,19 @@ def test_a_commit_is_fetched_by_its_id_whatever_refs_exist(inbox: Path, tmp_path
     assert (inbox / "new" / "kit.bundle").stat().st_mode & 0o777 == 0o644
 
 
+def test_a_repository_of_another_user_is_fetched_where_files_are_allowed(
+    inbox: Path, tmp_path: Path
+) -> None:
+    """With users of its own a rig's supervisor owns no repository at all."""
+    repo = tmp_path / "kit"
+    made = commit(repo, {"kit.json": "1"})
+    if os.getuid() == 0:
+        for path in (repo, repo / ".git"):
+            os.chown(path, 1001, 1001)
+    found = fetched(Fetcher(inbox, OPEN), wanted(Source(git=repo.as_uri()), made))
+    assert isinstance(found, FetchedFile), found
+
+
 def test_an_operators_configuration_takes_no_part(
     inbox: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
