@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from tests.audit.conftest import Change
 from tests.audit.forger import edit, rechain, resign
 from tests.audit.test_verify import codes, run, then
 from tests.ledger.facts import Clock, Facts
+from thermite.audit.against import Outside, OutsideCheck
+from thermite.audit.findings import Findings
+from thermite.audit.notes import Ground
 from thermite.audit.verify import audit
 from thermite.command import strict_base64
 from thermite.command.envelope import seal
-from thermite.command.note import Checkpoint, sign_note
+from thermite.command.note import Checkpoint, read_note, sign_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import UsageError
 from thermite.ledger.append import Ledger
+from thermite.ledger.merkle import Tree
 from thermite.ledger.reading import opened
 from thermite.schema.command import RECEIPT_TYPE
 
@@ -184,3 +189,27 @@ def test_a_folder_without_any_checkpoint_is_refused(whole: Path, tmp_path: Path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="empty holds no checkpoint"):
         audit(whole, against=[tmp_path / "empty"])
+
+
+class Once(Outside):
+    """A checkpoint that is never held against another one as a whole."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError(other)
+
+    __hash__ = Outside.__hash__
+
+
+def test_the_work_grows_with_the_number_of_checkpoints_and_not_with_its_square(
+    whole: Path, rig_key: SigningKey
+) -> None:
+    """Control keeps all receipts: those of a year are many thousands."""
+    text = note_at(whole, 21)
+    ours, said = (rig_key.public,), read_note(text)
+    foreign = Checkpoint(**said.__dict__ | {"ledger": "0e" * 16})
+    ground = Ground(said.name, ours, Tree(), {}, whole=True)
+    given = [Once("a", text, said), Once("b", text, foreign)] * 50
+    findings = Findings()
+    OutsideCheck(ground, {}, findings).take(given)
+    counted = Counter(one.code for one in findings.listed)
+    assert counted == {"shorter_than_checkpoint": 50, "external_unusable": 50}

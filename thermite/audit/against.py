@@ -74,12 +74,14 @@ class OutsideCheck:
     def take(self, outside: Sequence[Outside]) -> None:
         """Compare all of them, smallest first, and say when none could be used."""
         outside = [one for one in outside if one.rig in {None, self._rig()}]
-        usable = [one for one in outside if self._is_ours(one)]
+        usable: list[Outside] = []
+        others: list[Outside] = []
+        for one in outside:
+            (usable if self._is_ours(one) else others).append(one)
         for one in sorted(usable, key=lambda one: one.said.size):
             self._compare(one)
-        for one in outside:
-            if one not in usable:
-                self._add_unusable(one, alone=not usable)
+        for one in others:
+            self._add_unusable(one, alone=not usable)
         if not outside:
             self._add(
                 Finding(
