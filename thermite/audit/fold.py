@@ -5,8 +5,6 @@ Source: contract, Events, last paragraph; ledger and signing, 3.4, `illegal_tran
 
 from pathlib import Path
 
-import msgspec
-
 from thermite.audit.findings import Findings
 from thermite.campaign.fold import fold
 from thermite.campaign.state import State
@@ -49,8 +47,8 @@ class History:
         """Change the state by an event, or say why it has no meaning here."""
         try:
             fold(self.state, seq, event)
-        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
-            return f"it names what is not there ({type(error).__name__})"
+        except LedgerError as error:
+            return f"it names what is not there ({type(error.__cause__).__name__})"
         return None
 
     def _stop(self, seq: int) -> None:

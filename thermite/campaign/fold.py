@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from thermite.campaign.state import Assignment, Attempt, ReAnchor, Seen, State
+from thermite.errors import LedgerError
 from thermite.schema import event as e
 from thermite.schema.command import ExtendBody, StopBody, TrustedKey
 from thermite.schema.contract import Contract, Project
@@ -24,11 +25,22 @@ LOCKING: Final = frozenset({"ledger_rolled_back", "ledger_forked"})
 
 
 def fold(state: State, seq: int, event: e.Event) -> State:
-    """Return the state after one event more."""
+    """Return the state after one event more.
+
+    Raises:
+        LedgerError: the event has no meaning after those before it, as no harness writes one;
+            the state is of no use then.
+    """
     state.seq = seq
     change = _CHANGES.get(type(event.data))
     if change is not None:
-        change(state, event, event.data)
+        try:
+            change(state, event, event.data)
+        except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
+            raise LedgerError(
+                f"event {seq} ({e.TAG_OF[type(event.data)]}) has no meaning after the events"
+                f" before it ({type(error).__name__}): the ledger was changed; run thermite audit"
+            ) from error
     state.last_event = event.id
     if event.assignment is not None:
         assignment = state.assignments.get(event.assignment)
