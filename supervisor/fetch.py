@@ -32,8 +32,11 @@ _CHUNK: Final = 1 << 20
 _REF: Final = "refs/thermite/wanted"
 _CONFIG: Final = "config"
 _SAFE: Final = "[safe]\n\tdirectory = *\n"
-"""All that git is told by a file: repositories of others may be fetched from. A git that serves
-a local one to ours is handed no `-c` and no variable of that kind (git-config(1), safe.directory)."""
+"""All that git is told by a file: repositories of others may be fetched from.
+
+A git that serves a local one to ours is handed no `-c` and no variable of that kind.
+Source: git-config(1), safe.directory.
+"""
 
 
 class Fetcher:
