@@ -138,7 +138,7 @@ def problems(one: Seen, other: Seen, count: int) -> list[str]:
             found.append(f"{seen.name}: {len(seen.verdicts)} of {count} verdicts")
         crashes = [verdict for verdict in seen.verdicts if verdict.startswith("crash_")]
         if crashes:
-            why = Counter(seen.crash_reasons).most_common(3)
+            why = [reason for reason, _ in Counter(seen.crash_reasons).most_common(3)]
             found.append(f"{seen.name}: {len(crashes)} crashes, {why}")
         whole = count - seen.verdicts.count("guard_failed")  # on noise such a one ends early
         if len(seen.blocks) < FEWEST * whole:
