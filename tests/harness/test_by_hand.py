@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.ledger.facts import Clock, Facts
 from thermite.audit.fold import state_at
 from thermite.audit.verify import audit
+from thermite.cli.ledger import command
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, NotFoundError, UsageError
 from thermite.harness import clock
@@ -111,6 +113,19 @@ def test_a_locked_ledger_takes_assignments_again(rig: Stopped) -> None:
     assert not state_at(rig.folder.ledger).ledger_locked
     said = [one.explain for one in audit(rig.folder.ledger).findings if one.code == "ledger_gap"]
     assert said == ["a sender's checkpoint did not fit before event 3, and the owner went on"]
+
+
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "locked"])
+def test_the_command_says_which_of_the_two_it_recorded(rig: Stopped, *, is_lost: bool) -> None:
+    if is_lost:
+        cut_after_a_receipt(rig)
+    else:
+        refusal = CommandRefused(sha256="a" * 64, size=9, name="x.cmd.json", code="ledger_forked")
+        with rig.open() as ledger:
+            ledger.append([rig.facts.event(refusal, assignment=None)])
+    done = CliRunner().invoke(command, ["accept-loss", str(rig.state), "--yes"])
+    what = "events 2 to 5 are lost" if is_lost else "no event is known to be lost"
+    assert what in done.output
 
 
 def test_where_nothing_is_lost_nothing_is_recorded(rig: Stopped) -> None:

@@ -136,7 +136,10 @@ def accept_loss(output: Output, *, state: Path, yes: bool) -> None:
         raise CommandEnds(Exit.WRONG_STATE, "nothing was recorded")
     gap = by_hand.accept_loss(state)
     output.document({"from": gap.from_, "to": gap.to})
-    output.result(f"recorded ledger_gap from event {gap.from_} to {gap.to}: the rig may be served")
+    what = f"events {gap.from_} to {gap.to} are lost"
+    if gap.to < gap.from_:
+        what = "a sender's checkpoint did not fit, and no event is known to be lost"
+    output.result(f"recorded ledger_gap: {what}; the rig may be served")
 
 
 @contextmanager
