@@ -70,3 +70,19 @@ def test_the_nursery_leaves_with_the_spawner(rig: Stages) -> None:
     spawner.kill()
     gone, alive = psutil.wait_procs(children, timeout=20)
     assert (len(gone), alive) == (len(children), [])
+
+
+def test_stages_go_on_when_somebody_has_ended_all_that_waits_for_them(run: Runner) -> None:
+    """A stage of the same user can, and so can a machine that is short of memory."""
+    spawner = own_spawner()
+    for _ in range(3):
+        assert run.sh("echo on").stdout == b"on\n"
+        nursery = nursery_of(spawner).pid
+        waiting: list[psutil.Process] = []
+        while len(waiting) < 2:  # the attendant, and the next stage's process once it is made
+            waiting = [one for one in spawner.children() if one.pid != nursery]
+        for one in waiting:
+            os.kill(one.pid, signal.SIGKILL)
+        result = run.sh("echo on")
+        assert (result.exit_code, result.stdout) == (0, b"on\n")
+    assert not [one for one in spawner.children() if one.status() == psutil.STATUS_ZOMBIE]

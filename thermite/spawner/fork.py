@@ -53,7 +53,12 @@ def fork(duty: Duty, fds: Sequence[int], garb: Garb) -> Fork:
     """Fork a process that does one duty and leaves."""
     said_read, said_write = os.pipe2(os.O_CLOEXEC)
     parent = os.getpid()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(said_read)
+        os.close(said_write)
+        raise
     if pid == 0:
         try:
             gc.disable()

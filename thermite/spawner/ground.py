@@ -209,7 +209,7 @@ class Ground:
         one, self._stage_ahead = self._stage_ahead, None
         try:
             return self._settled(one or self._ask())
-        except _LOST:  # somebody ended or stopped the nursery meanwhile: another one is made
+        except (*_LOST, ProcessLookupError):  # somebody ended or stopped the nursery, or this one
             return self._settled(self._ask())
 
     def _kind(self, slot: Slot, *, to_gateway: bool) -> Kind:
@@ -283,7 +283,8 @@ class Ground:
     def prepare_stage(self) -> None:
         """Make the next stage's process, unless a stage still runs: its end asks again."""
         if self._stage_ahead is None and not any(self.lives()):
-            self._stage_ahead = self._ask()
+            with contextlib.suppress(OSError):  # it is made when it is needed, or that fails then
+                self._stage_ahead = self._ask()
 
     def make_ahead(self) -> Step[None]:
         """Make what the next stage will need: its process at once, its killer in quiet.
@@ -296,7 +297,10 @@ class Ground:
             if any(self.lives()):
                 return
             if not any(slot.busy for slot in self.slots.values()):
-                self._killer_ahead = self._fork_killer()
+                try:
+                    self._killer_ahead = self._fork_killer()
+                except OSError:
+                    return
 
     def _view(self, shown: tuple[str, ...]) -> View:
         hidden = (self.settings.state, *self.settings.private)

@@ -96,8 +96,13 @@ class Course:
     def run(self) -> Step[Reply]:
         """Order the stage and its attendant, let it go, and end it whatever happens."""
         live, line = self._ordered()
-        attendant = self._attendant(live)
-        self._streams.close_pipes(0)
+        try:
+            attendant = self._attendant(live)
+        except OSError:
+            yield from self._end(live)
+            raise
+        finally:
+            self._streams.close_pipes(0)
         try:
             yield from self._begin(live, line)
             yield from self._watched(live, attendant)
@@ -141,6 +146,18 @@ class Course:
             keep_bytes=min(limits["output_kib"] * _KIB, _MOST_KEPT),
             cpus=sorted(self._cpus) if self._fields["timed"] else None,
         )
+        given = [slot.folder_fd, *self._streams.for_attendant]
+        try:
+            return self._begun(watch, given)
+        except ConnectionError:  # somebody ended it while it had nothing to do
+            if slot.attendant is not None:
+                self._ground.children.discard(slot.attendant.fork.pid)
+                slot.attendant.discard()
+                slot.attendant = None
+            return self._begun(watch, given)
+
+    def _begun(self, watch: Watch, given: list[int]) -> Attendant:
+        slot = self._slot
         if slot.attendant is None:
             slot.attendant = Attendant(self._ground.garb(None))
             self._ground.adopt(slot.attendant.fork)
@@ -148,7 +165,7 @@ class Course:
             for pid in (0, slot.attendant.fork.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(pid, self._ground.quiet_cpus)
-        slot.attendant.begin(watch, [slot.folder_fd, *self._streams.for_attendant])
+        slot.attendant.begin(watch, given)
         return slot.attendant
 
     def _begin(self, live: Live, line: socket.socket) -> Step[None]:

@@ -57,7 +57,16 @@ class Attendant:
     def wind_up(self) -> None:
         """Let it write the tails."""
         if not self.is_gone:
-            self._line.send(END)
+            try:
+                self._line.send(END)
+            except ConnectionError:  # ended meanwhile: `finish` says so
+                self.is_gone = True
+
+    def discard(self) -> None:
+        """Bury one that was found gone."""
+        signal.pidfd_send_signal(self.fork.pidfd, signal.SIGKILL)
+        self._line.close()
+        end(self.fork)
 
     def finish(self) -> Step[str | None]:
         """Wait until it has wound up; return what went wrong, None when nothing did."""
