@@ -144,6 +144,23 @@ def test_no_name_becomes_an_element_or_breaks_a_table(told: History, name: str) 
     assert sorted(set(bars)) == [0, 6, 7, 8]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "https://evil.example/x",
+        "WWW.evil.example",
+        "me@evil.example",
+        "@everybody",
+        "x/@org/team.py",
+    ],
+)
+def test_no_name_is_an_address_or_calls_somebody_in_markdown(told: History, name: str) -> None:
+    """GitHub makes links of bare addresses, and writes to whom a pull request calls by name."""
+    written = markdown(_named(told, name))
+    assert not re.search(r"://|www\.|@\w", written, re.IGNORECASE)
+    assert name in re.sub(r"<!-- -->|\\", "", written)
+
+
 def _named(told: History, name: str) -> History:
     replace = msgspec.structs.replace
     return replace(
