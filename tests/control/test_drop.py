@@ -36,6 +36,18 @@ def test_a_dropped_file_is_readable_whatever_the_umask(rig: Rig, tmp_path: Path)
     assert list((rig.inbox / "tmp").iterdir()) == []
 
 
+def test_a_file_that_lies_there_unreadable_for_the_rig_is_dropped_anew(
+    rig: Rig, tmp_path: Path
+) -> None:
+    """As cp -p and rsync -p leave it under a strict umask; each later order named it in vain."""
+    source, lying_there = tmp_path / "kit.bundle", rig.inbox / "new" / "kit.bundle"
+    for file in (source, lying_there):
+        file.write_bytes(b"bundle")
+    lying_there.chmod(0o600)
+    drop_file(rig.inbox, "kit.bundle", source)
+    assert stat.S_IMODE(lying_there.stat().st_mode) == 0o644
+
+
 def test_orders_come_last_and_under_random_names(rig: Rig, tmp_path: Path) -> None:
     for name in ("a.cmd.json", "b.bundle", "c.cmd.json"):
         (tmp_path / name).write_text(name, encoding="utf-8")

@@ -116,6 +116,8 @@ def _is_there(final: Path, source: Path) -> bool:
     """Return whether the inbox holds these bytes under this name already."""
     try:
         with final.open("rb") as old, source.open("rb") as new:
+            if os.fstat(old.fileno()).st_mode & READABLE != READABLE:
+                return False  # the rig could not read it
             same = _hash(old) == _hash(new)
     except OSError:
         return False

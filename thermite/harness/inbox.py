@@ -155,7 +155,8 @@ class Inbox:
                 else:
                     why = os.strerror(error.errno or 0).lower()
                 raise CommandError(
-                    "import_path", f"{path[:80]!a} can't be opened: {why}: drop it again"
+                    "import_path",
+                    f"{path[:80]!a} can't be opened: {why}: drop it again, with mode 0644",
                 ) from None
 
     def _take(self, which: Which) -> "_Taken | None":
