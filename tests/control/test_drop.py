@@ -168,3 +168,36 @@ def test_a_large_file_arrives_byte_for_byte(rig: Rig, tmp_path: Path) -> None:
     drop_file(rig.inbox, "weights", source)
     arrived = (rig.inbox / "new" / "weights").read_bytes()
     assert hashlib.sha256(arrived).digest() == hashlib.sha256(source.read_bytes()).digest()
+
+
+DROP = """
+import sys
+from pathlib import Path
+from thermite.control.drop import drop_file
+from thermite.errors import UnreachableError
+try:
+    drop_file(Path(sys.argv[1]), "kit.bundle", Path(sys.argv[2]))
+except UnreachableError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes a file another user's")
+def test_another_users_file_in_the_way_is_said_to_be_one(rig: Rig, tmp_path: Path) -> None:
+    """It was answered by advice to join the group that the sender was in."""
+    source, in_the_way = tmp_path / "mine", rig.inbox / "new" / "kit.bundle"
+    source.write_bytes(b"bundle")
+    in_the_way.write_bytes(b"other")
+    in_the_way.chmod(0o600)
+    for path in (in_the_way, in_the_way.parent):
+        os.chown(path, 1001, 1001)
+    in_the_way.parent.chmod(0o1777)
+    caps = "-dac_override,-dac_read_search,-fowner"
+    said = subprocess.run(
+        ["setpriv", "--bounding-set", caps, sys.executable, "-c", DROP, rig.inbox, source],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{in_the_way} is another user's" in said.stdout

@@ -97,6 +97,11 @@ def _rename(written: Path, final: Path) -> None:
         written.rename(final)
     except OSError as error:
         written.unlink(missing_ok=True)
+        if error.errno == errno.EPERM and os.path.lexists(final):  # the folder is sticky
+            raise UnreachableError(
+                f"{final} is another user's, and not what you send: have its owner or the rig's"
+                " remove it"
+            ) from None
         raise _in_words(error, final) from None
     sync_folder(final.parent)
 
