@@ -1,8 +1,9 @@
-"""A ledger whose hashes fit and whose history has no meaning: every reader says so, in words."""
+"""A ledger whose hashes fit and whose history nobody lived through: its readers take no harm."""
 
 import json
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,18 @@ READERS = (
 )
 
 
+def drop_triggers(connection: sqlite3.Connection) -> None:
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+    for (name,) in found:
+        connection.execute(f"DROP TRIGGER {name}")
+
+
 def forged(folder: Path, kind: str, place: tuple[str, ...], value: object) -> Path:
     """Return a copy of the golden ledger, one value of its first event of a kind put anew."""
     ledger = folder / "ledger.db"
     shutil.copyfile(GOLDEN, ledger)
     with sqlite3.connect(ledger) as connection:
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
+        drop_triggers(connection)
         seq, body = connection.execute(
             "SELECT seq, body FROM events WHERE type = ? ORDER BY seq", (kind,)
         ).fetchone()
@@ -66,3 +70,37 @@ def test_every_reader_says_that_the_history_has_no_meaning(
         assert "has no meaning after the events before it" in said, reader
         assert "run thermite audit" in said, reader
     assert run(["audit", ledger]) == 8
+
+
+HOSTILE = "5'\ntouch evil\n\"$(touch evil)`touch evil`\nEND\ntouch evil\n"
+
+
+@pytest.mark.parametrize("what", ["campaign", "base", "commit", "kit's commit"])
+def test_no_text_of_a_ledger_is_a_command_of_its_script(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "ledger.db"
+    shutil.copyfile(GOLDEN, ledger)
+    with sqlite3.connect(ledger) as connection:
+        drop_triggers(connection)
+        bodies = connection.execute("SELECT type, body FROM events ORDER BY seq").fetchall()
+        begun, made, sent = (
+            json.loads(next(body for kind, body in bodies if kind == wanted))
+            for wanted in ("attempt_started", "assignment_created", "candidate_submitted")
+        )
+        old = {
+            "campaign": made["assignment"],
+            "base": begun["data"]["base"],
+            "commit": sent["data"]["commit"],
+            "kit's commit": made["data"]["kit"]["commit"],
+        }[what]
+        changed = (json.dumps(old), json.dumps(HOSTILE))
+        connection.execute("UPDATE events SET body = CAST(replace(body, ?, ?) AS BLOB)", changed)
+        rechain(connection)
+    connection.close()
+    run(["show", "1", "--repro", "--ledger", str(ledger)])
+    script = capsys.readouterr().out
+    (tmp_path / "script").write_text(script)
+    subprocess.run(["sh", "script"], cwd=tmp_path, check=False, capture_output=True)
+    assert script.startswith("#!/bin/sh") or what != "campaign"
+    assert not list(tmp_path.rglob("evil"))

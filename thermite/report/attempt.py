@@ -137,10 +137,12 @@ def repro(
     if attempt.commit is None or kit is None or assignment.nonce is not None:
         return []
     kit_repo, project_repo = f"{repos}/kit-{kit.repo}.git", f"{repos}/project-{project.repo}.git"
+    # A ledger that somebody handed on may hold any text there, and a line more would be a command.
+    campaign = "".join(filter(str.isalnum, assignment.id))
     ref = f"refs/attempts/{assignment.id}/{number}:refs/heads/attempt-{number}"
     return [
         "#!/bin/sh",
-        f"# Judges attempt {number} of campaign {assignment.id} again, here: kit, candidate and",
+        f"# Judges attempt {number} of campaign {campaign} again, here: kit, candidate and",
         "# champion are the same, and so is the contract. It counts as the first attempt, whatever",
         "# it spent there, so its evidence is held to the first one's measure.",
         "set -eu",
