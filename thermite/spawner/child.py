@@ -18,7 +18,7 @@ from typing import Any, Final, NoReturn
 
 from . import linux, loopback, own_pids, own_root, own_view
 from .ahead import LINE_FD
-from .landlock import DEVICES, READ, USE, Ruleset, cards
+from .landlock import DEVICES, READ, Ruleset
 from .own_view import View
 from .seccomp import Network
 
@@ -141,7 +141,6 @@ class Outfit:
         if self.confine_files:
             rules.allow_below((*self.system_paths, *further), READ)
             rules.allow_below(DEVICES)
-            rules.allow_below(cards(), USE)
         return rules
 
 

@@ -48,17 +48,6 @@ SYSTEM: Final = (
 DEVICES: Final = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 
 
-_CARDS: Final = ("nvidia", "dri", "kfd")
-"""How the names of cards' devices begin: NVIDIA's, and those of AMD and Intel."""
-USE: Final = _WRITE_FILE | _READ_FILE | _READ_DIR
-"""What a program does with a device."""
-
-
-def cards() -> list[str]:
-    """Return the devices of this machine's cards, which a program opens to write in, too."""
-    return [f"/dev/{name}" for name in os.listdir("/dev") if name.startswith(_CARDS)]
-
-
 def abi() -> int:
     """Return the kernel's Landlock version, 0 when there is none."""
     try:

@@ -73,7 +73,10 @@ def _is_clean(uid: int, path: str, known: Collection[str]) -> bool:
     try:
         with os.scandir(path) as listing:
             for count, entry in enumerate(listing):
-                found = entry.stat(follow_symlinks=False)
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue  # somebody has just removed it
                 is_open = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH
                 is_new = is_open and f"{path.rstrip('/')}/{entry.name}" not in known
                 if found.st_uid == uid or is_new or count >= _SHORT_LOOK:
