@@ -17,6 +17,7 @@ def test_what_is_typed_is_this_very_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # whole from there, where it lies below no current folder
     argv = program()
     assert shlex.split(typed())[-1] == argv[-1]
     monkeypatch.chdir(Path(argv[0]).parent.parent)

@@ -34,6 +34,7 @@ TYPED: tuple[tuple[int, str, tuple[str, ...]], ...] = (
     (0, "settings access add", ("work",)),
     (0, "settings access list", ()),
     (0, "settings access remove", ("work",)),
+    (0, "settings show", ()),
     (0, "settings mcp add", ("brain",)),
     (0, "settings mcp list", ()),
     (0, "settings mcp remove", ("brain",)),

@@ -83,6 +83,15 @@ def test_stages_go_on_when_somebody_has_ended_all_that_waits_for_them(run: Runne
             waiting = [one for one in spawner.children() if one.pid != nursery]
         for one in waiting:
             os.kill(one.pid, signal.SIGKILL)
+        while not all(has_ended(one) for one in waiting):
+            pass  # a signal takes a moment, and what has an order already is that stage
         result = run.sh("echo on")
         assert (result.exit_code, result.stdout) == (0, b"on\n")
     assert not [one for one in spawner.children() if one.status() == psutil.STATUS_ZOMBIE]
+
+
+def has_ended(one: psutil.Process) -> bool:
+    try:
+        return one.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

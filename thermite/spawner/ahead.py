@@ -45,6 +45,11 @@ class Ahead:
     line: socket.socket
     init: Init | None = None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it waits no more; it is still to be buried."""
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def close(self) -> None:
         """Close what belongs to it, once it has been reaped."""
         os.close(self.pidfd)

@@ -208,9 +208,25 @@ class Ground:
             return self._settled(self._ask(kind))
         one, self._stage_ahead = self._stage_ahead, None
         try:
-            return self._settled(one or self._ask())
+            found = self._settled(one or self._ask())
         except (*_LOST, ProcessLookupError):  # somebody ended or stopped the nursery, or this one
             return self._settled(self._ask())
+        if not found.has_ended:
+            return found
+        self._bury(found)
+        return self._settled(self._ask())
+
+    def _bury(self, one: Ahead) -> None:
+        """End and bury a stage's process that never had an order, and its init."""
+        waits: list[Ahead | Init] = [one]
+        if one.init is not None:
+            waits.append(one.init)
+        for each in waits:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(each.pidfd, signal.SIGKILL)
+            os.waitpid(each.pid, 0)
+            self.children.discard(each.pid)
+            each.close()
 
     def _kind(self, slot: Slot, *, to_gateway: bool) -> Kind:
         network: Network = "open" if slot.network else "gateway" if to_gateway else "none"
