@@ -65,6 +65,7 @@ class Tree:
         settings = SpawnerConfig(folder / state, **{"isolation": "none", **config})
         told = settings.settings() | {"children": children}
         (folder / state).mkdir(exist_ok=True)
+        (folder / state).chmod(0o755)
         (folder / "settings.json").write_text(json.dumps(told))
         with (folder / "settings.json").open() as file:
             prefix = namespace.prefix if namespace else []

@@ -47,6 +47,15 @@ START = {
 }
 
 
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """What runs here runs in a process of its own elsewhere, and sets its umask for good."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
