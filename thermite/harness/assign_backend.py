@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from thermite.agent.propose.replay import proposals, source_of
 from thermite.errors import CommandError, ContractError
-from thermite.harness.gateway import SLOT as GATEWAYS
+from thermite.harness.gateway_slots import SLOT as GATEWAYS
 from thermite.harness.worker import check_options
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries

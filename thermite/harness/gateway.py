@@ -13,8 +13,8 @@ import socket
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -49,15 +49,12 @@ from thermite.schema.ids import Sha256
 from thermite.schema.rig_settings import McpProgram
 from thermite.schema.stage import Limits
 
-SLOT: Final = "gateway-"
 INSIDE_PORT: Final = 8422
 """Where a gateway listens in a worker's own network, in which nobody else does (our figure)."""
 LIMITS: Final = Limits(rss_mib=4096, disk_mib=4096, processes=512)
 """Of a gateway with its servers: as an attempt's (agents and control, A6)."""
 READY_S: Final = 60.0
 """How long an attempt waits for a gateway that starts (our figure)."""
-LOOK_S: Final = 1.0
-"""How often a campaign that waits for a slot looks again without being told (our figure)."""
 PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Between a gateway's end and its next start; the last one for good (our figures)."""
 MOST_KEPT: Final = 64 << 20
@@ -74,35 +71,6 @@ PROGRAM: Final = (
 )
 """What a gateway runs of ours: it gets a copy, since a checkout may hold what it must not read."""
 _PACKAGES: Final = Path(__file__).resolve().parent.parent.parent
-
-
-@dataclass
-class GatewaySlots:
-    """The slots for gateways, of which each campaign with tools has one."""
-
-    taken: set[str] = field(default_factory=set)
-
-    @contextlib.contextmanager
-    def one(
-        self, stages: Stages, changed: threading.Condition, must_stop: Callable[[], bool]
-    ) -> Iterator[str | None]:
-        """Lend a slot's name; None where the rig has none, or the campaign must stop.
-
-        Args:
-            changed: of the book; another campaign's end frees its slot, and so notifies it.
-        """
-        every = [name for name in stages.slot_names if name.startswith(SLOT)]
-        with changed:
-            while every and self.taken.issuperset(every) and not must_stop():
-                changed.wait(LOOK_S)
-            name = next((one for one in every if one not in self.taken), None)
-            self.taken |= {name} if name else set()
-        try:
-            yield name
-        finally:
-            with changed:
-                self.taken.discard(name or "")
-                changed.notify_all()
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from thermite.errors import InfrastructureError
 from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.folder import RigFolder
-from thermite.harness.gateway import GatewaySlots
+from thermite.harness.gateway_slots import GatewaySlots
 from thermite.judge.build.store import BuildStore
 from thermite.judge.job import Desk, judge, re_anchor, selftest
 from thermite.judge.job.selftest import Mode
