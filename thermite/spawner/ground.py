@@ -17,7 +17,7 @@ from .deadly import wait_to_kill
 from .fork import Fork, Garb
 from .landlock import SYSTEM, spared
 from .loop import Gate, Loop, Step, Task, Until
-from .nursery import Asked, Duty, Nursery
+from .nursery import PLAIN, Asked, Duty, Kind, Nursery
 from .own_view import View
 from .seccomp import Network, program
 from .settings import Settings
@@ -28,8 +28,6 @@ from .watching import Attendant
 
 BLOCK_SLOTS: Final = ("run", "check", "interactor")
 """Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
-
-
 _LOST: Final = (ConnectionError, TimeoutError)
 _QUIET_S: Final = 0.003
 """A killer, which few stages need, is only made where nothing has been asked for so long."""
@@ -116,17 +114,7 @@ class Level:
     passed_over: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What a stage's process must know before its order comes: its network, and what it reads."""
-
-    network: Network = "none"
-    reach: tuple[str, ...] = ()
-
-
-PLAIN: Final = Kind()
-"""What nearly every stage is."""
-WATCHING = 4
+WATCHING: Final = 4
 """SCHED_FIFO of attendants beside real-time runs, below the spawner's 5 (isolation, 4.1)."""
 
 

@@ -22,6 +22,7 @@ from typing import Final, NoReturn, TypeAlias
 
 from . import linux, namespaces
 from .ahead import BESIDE, LINE_FD, STARTED, Ahead, Init, fork_ahead
+from .seccomp import Network
 
 Duty: TypeAlias = Callable[[socket.socket, int], None]
 """What a stage's process does: it gets its line and the spawner's pid, and never returns."""
@@ -30,6 +31,18 @@ _BORN: Final = struct.Struct("=i")
 _ANSWERS_S: Final = 10.0
 """Much slack: a fork takes a millisecond, and on a machine out of breath hundreds of them."""
 _FAILED: Final = -1
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a stage's process must know before its order comes: its network, and what it reads."""
+
+    network: Network = "none"
+    reach: tuple[str, ...] = ()
+
+
+PLAIN: Final = Kind()
+"""What nearly every stage is."""
 
 
 @dataclass
