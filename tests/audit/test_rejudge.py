@@ -2,9 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,19 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.audit.retold import events, lies, with_data
 from tests.harness.test_goal_campaigns import BASE as GOAL_BASE
 from tests.harness.test_goal_campaigns import CANDIDATES as GOAL_CANDIDATES
 from tests.harness.test_goal_campaigns import GOALS, MANIFEST
 from tests.judge.job.simulated_desk import KIT
 from tests.simulated_campaign import Home, Life
 from thermite.audit.changes import TYPES, changed, read_changes
-from thermite.audit.promotion import export, verify
 from thermite.audit.rejudge import rejudge, rejudged
 from thermite.cli.root import run
 from thermite.errors import UsageError
-from thermite.ledger.replay import recorded
 from thermite.schema import event as e
-from thermite.schema.promotion import Made
 from thermite.schema.rule import RuleParameters
 
 CANDIDATES: dict[str, dict[str, Any]] = {
@@ -35,7 +30,6 @@ CANDIDATES: dict[str, dict[str, Any]] = {
     "c-two": {"ms": 39.2},
     "d-fast": {"ms": 25},
 }
-Events = list[tuple[int, e.Event]]
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +45,6 @@ def goals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     life = Life(Home(folder, GOAL_BASE, GOAL_CANDIDATES, GOALS, MANIFEST))
     assert life.run()
     return life.home.rig.ledger
-
-
-def events(ledger: Path) -> Events:
-    return [(row.seq, row.event) for row in recorded(ledger)]
-
-
-def with_data(told: Events, at: int, **changed: object) -> Events:
-    """Return the events with one payload changed, as a rig that lies would have written them."""
-    seq, event = told[at]
-    data = msgspec.structs.replace(event.data, **changed)
-    return [*told[:at], (seq, msgspec.structs.replace(event, data=data)), *told[at + 1 :]]
-
-
-def lies(told: Events, kind: type, of: Mapping[str, object], **changed: object) -> list[str]:
-    """Return what is found when the first event that is so tells something else."""
-    at = next(
-        n
-        for n, (_, event) in enumerate(told)
-        if isinstance(event.data, kind) and all(getattr(event.data, f) == v for f, v in of.items())
-    )
-    return [one.what for one in rejudged(with_data(told, at, **changed)).differences]
 
 
 def test_all_of_a_hill_climb_follows_from_its_runs(climb: Path) -> None:
@@ -337,74 +310,3 @@ def test_a_ledger_that_is_not_whole_is_not_judged_again(
         target.commit()
     assert run(["audit", str(copy), "--rejudge"]) == 8
     assert "not judged again: what the audit found comes first" in capsys.readouterr().out
-
-
-def shows(acc: float, **said: object) -> dict[str, Any]:
-    return {"check": {"line": {"pass": True, "acc": acc}}} | said
-
-
-@pytest.fixture(scope="module")
-def exact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A campaign for a value of the check, whose second confirm block shows another value."""
-    candidates = {
-        "a-varies": shows(0.52),
-        "b-overfit": shows(0.60, at={"192": shows(0.51)}),
-        "c-better": shows(0.70),
-    }
-    objective = {"primary": {"metric": "accuracy"}, "min_effect": 0.01}
-    home = Home(tmp_path_factory.mktemp("exact"), {"ms": 40}, candidates, {"objective": objective})
-    life = Life(home)
-    # After the selftest's 18 runs: two to warm up, three blocks of two, four to warm up.
-    life.stages.say_at = dict.fromkeys(range(30, 34), shows(0.9))
-    assert life.run()
-    return home.rig.ledger
-
-
-def test_a_campaign_of_exact_values_follows_from_its_checks(exact: Path) -> None:
-    assert rejudge(exact).differences == []
-    told = [event.data for _, event in events(exact)]
-    decided = [d for d in told if isinstance(d, e.Decision) and d.action != "continue"]
-    assert [(d.attempt, d.stage, d.n, d.result, d.rule) for d in decided] == [
-        (1, "screen", 3, None, "exact-1"),
-        (1, "screen", 6, None, "signflip-2"),
-        (1, "confirm", 10, "promoted", "signflip-2"),
-        (2, "screen", 3, None, "exact-1"),
-        (2, "confirm", 1, "overfit", "exact-1"),
-        (3, "screen", 3, None, "exact-1"),
-        (3, "confirm", 1, "promoted", "exact-1"),
-        (None, "re_anchor", 20, None, "signflip-2"),
-    ]
-    assert [d.dropped for d in told if isinstance(d, e.Block) and d.dropped] == ["not_exact"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "of", "changed", "what"),
-    [
-        pytest.param(e.Check, {"block": 1}, {"fields": {"acc": "0.9"}}, "block", id="a value"),
-        pytest.param(
-            e.Decision, {"rule": "exact-1"}, {"rule": "signflip-2"}, "decision", id="the rule"
-        ),
-        pytest.param(e.Decision, {"rule": "exact-1"}, {"lcb": None}, "decision", id="a bound"),
-        pytest.param(e.Block, {"dropped": "not_exact"}, {"dropped": None}, "block", id="not exact"),
-    ],
-)
-def test_an_exact_comparison_that_does_not_follow_is_found(
-    exact: Path, kind: type, of: dict[str, object], changed: dict[str, object], what: str
-) -> None:
-    assert what in lies(events(exact), kind, of, **changed)
-
-
-def test_an_exact_promotion_can_be_carried_away(exact: Path) -> None:
-    seqs = [seq for seq, event in events(exact) if isinstance(event.data, e.ChampionPromoted)]
-    made = Made(by="thermite test", at="2026-01-31T12:00:00Z")
-    found = verify(msgspec.json.encode(export(exact, str(seqs[-1]), made=made)))
-    assert (found.problem, found.summary.blocks.confirm) == (None, 1)
-
-
-def test_the_second_verifier_agrees_on_exact_promotions(exact: Path) -> None:
-    tool = Path(__file__).parents[2] / "tools/verify_ledger.py"
-    done = subprocess.run(
-        [sys.executable, "-I", str(tool), str(exact)], capture_output=True, text=True, check=False
-    )
-    lines = [line for line in done.stdout.splitlines() if "attempt" in line]
-    assert [line.split()[0] for line in lines] == ["PASS", "PASS"], done.stdout
