@@ -8,7 +8,7 @@ from thermite.command.receipt import open_rig_card
 from thermite.command.signing_key import SigningKey
 from thermite.harness.book import Draft
 from thermite.harness.outbox import witnessed
-from thermite.schema.command import Trust
+from thermite.schema.command import RigCard, Trust
 from thermite.schema.contract import RepoAt
 from thermite.schema.event import RigSelftest
 from thermite.schema.judging import JUDGED_RUN_S
@@ -54,8 +54,9 @@ def test_the_card_names_a_selftest_as_soon_as_it_is_recorded(live: Live, knock: 
     )
     live.book.append(Draft(found))
 
-    def is_carded() -> bool:
-        card = open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
-        return (card.grade, card.timed_kit, card.run_s) == ("noisy", "tiny", 0.25)
+    def carded() -> RigCard:
+        return open_rig_card((live.folder.outbox / "rig.json").read_bytes(), None)
 
-    until(is_carded, "the card")
+    until(lambda: carded().grade is not None, "the card")
+    card = carded()
+    assert (card.grade, card.timed_kit, card.run_s) == ("noisy", "tiny", 0.25)

@@ -8,8 +8,11 @@ from thermite.rig.stages import Stages
 from thermite.schema.stage import Entry, Limits
 
 
-def work_goes_on(rig: Stages, place: Path, owner: int | None = None) -> None:
-    """Hold that it does; owner: the stages' user, where this test is root and that is not."""
+def work_of(rig: Stages, place: Path, owner: int | None = None) -> tuple[str, str]:
+    """Return where a stage said it worked, and where it was to.
+
+    owner: the stages' user, where this test is root and that is not.
+    """
     tool, into = place / "tool", place / "kept"
     tool.write_text("#!/bin/sh\npwd > out/where\n")
     tool.chmod(0o755)
@@ -30,4 +33,4 @@ def work_goes_on(rig: Stages, place: Path, owner: int | None = None) -> None:
         into.mkdir()
         into.chmod(0o777)
         assert slot.collect(["out/where"], into, WIDE).problems == []
-        assert (into / "out/where").read_text().strip() == str(slot.folder)
+        return (into / "out/where").read_text().strip(), str(slot.folder)

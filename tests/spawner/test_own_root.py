@@ -18,7 +18,7 @@ import pytest
 
 from tests.namespaced import ORDINARY, Namespace, possible
 from tests.spawner.conftest import Runner
-from tests.spawner.ordinary import work_goes_on
+from tests.spawner.ordinary import work_of
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Slot, Stages
 from thermite.rig.start import spawner
@@ -247,7 +247,8 @@ print(made)
 
 
 def test_work_goes_on_as_at_every_level(alone: Stages, place: Path) -> None:
-    work_goes_on(alone, place, ORDINARY if os.getuid() == 0 else None)
+    said, meant = work_of(alone, place, ORDINARY if os.getuid() == 0 else None)
+    assert said == meant
 
 
 def test_another_slot_stands_still_in_a_block_with_its_orphans(alone: Stages) -> None:

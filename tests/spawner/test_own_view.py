@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.spawner.conftest import NewRig, Runner, live
-from tests.spawner.ordinary import work_goes_on
+from tests.spawner.ordinary import work_of
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
 
@@ -79,4 +79,5 @@ def test_the_machines_abstract_sockets_and_links_are_not_there(viewed: Stages) -
 
 
 def test_work_goes_on_as_at_every_level(viewed: Stages, tmp_path: Path) -> None:
-    work_goes_on(viewed, tmp_path)
+    said, meant = work_of(viewed, tmp_path)
+    assert said == meant
