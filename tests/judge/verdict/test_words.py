@@ -6,33 +6,16 @@ import msgspec
 import pytest
 
 from tests.judge.verdict.test_rule import ACCURACY, cell_guard, parameters
+from thermite.judge.job.outcome import decision
 from thermite.judge.verdict.rule import Ruling, decide_confirm, decide_screen
 from thermite.judge.verdict.words import decision_reason
 from thermite.schema.contract import Judging
-from thermite.schema.event import Decision
 from thermite.schema.rule import MeasuredBlock, RuleParameters
 from thermite.schema.verdict import JudgeStage
 
 
 def reason_of(ruling: Ruling, p: RuleParameters, seen: list[MeasuredBlock]) -> str:
-    stage: JudgeStage = seen[0].stage
-    decision = Decision(
-        attempt=1,
-        tries=1,
-        stage=stage,
-        n=ruling.n,
-        lnE=ruling.ln_e,
-        lnE_futility=ruling.ln_e_futility,
-        T=ruling.t,
-        se=ruling.se,
-        lcb=ruling.lcb,
-        ucb=ruling.ucb,
-        guards=ruling.guards,
-        rule="signflip-2",
-        action=ruling.action,
-        result=ruling.result,
-    )
-    return decision_reason(str(ruling.result), decision, p, seen, 1)
+    return decision_reason(str(ruling.result), decision(1, 1, seen[0].stage, ruling), p, seen, 1)
 
 
 def made(stage: JudgeStage, n: int, **effects: float) -> list[MeasuredBlock]:

@@ -67,22 +67,27 @@ class Identity(Strict):
 
     def decided(self, stage: JudgeStage, ruling: Ruling) -> Decision:
         """Return the fact of what the rule said after a block."""
-        return Decision(
-            attempt=self.attempt,
-            tries=self.tries,
-            stage=stage,
-            n=ruling.n,
-            lnE=ruling.ln_e,
-            lnE_futility=ruling.ln_e_futility,
-            T=ruling.t,
-            se=ruling.se,
-            lcb=ruling.lcb,
-            ucb=ruling.ucb,
-            guards=ruling.guards,
-            rule=ruling.rule,
-            action=ruling.action,
-            result=ruling.result,
-        )
+        return decision(self.attempt, self.tries, stage, ruling)
+
+
+def decision(attempt: int | None, tries: int, stage: JudgeStage, ruling: Ruling) -> Decision:
+    """Return what is recorded of a ruling."""
+    return Decision(
+        attempt=attempt,
+        tries=tries,
+        stage=stage,
+        n=ruling.n,
+        lnE=ruling.ln_e,
+        lnE_futility=ruling.ln_e_futility,
+        T=ruling.t,
+        se=ruling.se,
+        lcb=ruling.lcb,
+        ucb=ruling.ucb,
+        guards=ruling.guards,
+        rule=ruling.rule,
+        action=ruling.action,
+        result=ruling.result,
+    )
 
 
 def exit_facts(fact: Run, outcome: RunOutcome) -> list[Run | Check]:
