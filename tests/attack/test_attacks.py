@@ -108,6 +108,20 @@ def test_an_attack_comes_to_nothing(
     assert (tmp_path / "out/x").read_bytes() == b"honest\n"
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_B13_every_byte_on_both_streams_is_kept_and_the_next_run_is_heard(  # noqa: N802
+    rigs: Rigs, level: LevelName
+) -> None:
+    says = "import sys\nfor s in (sys.stdout, sys.stderr):\n s.buffer.write(bytes(range(256)))"
+    rig = rigs.at(level)
+    with rig.slot("run-0") as slot:
+        runner = Runner(rig, slot)
+        for _ in range(2):
+            result = runner.python(says)
+            assert (result.killed, result.exit_code) == (None, 0)
+            assert result.stdout == result.stderr == bytes(range(256))
+
+
 OUTPUTS = [
     pytest.param("ln -s /etc/passwd out/a", "out/a is a symbolic link", id="17-link"),
     pytest.param("ln -s .. out/d", "out/d is a symbolic link", id="17-link-to-a-folder"),

@@ -10,6 +10,7 @@ import pytest
 from thermite.errors import InfrastructureError
 from thermite.rig.stages import Stages
 from thermite.rig.start import spawner
+from thermite.spawner.clock import ClockLocks
 
 
 @pytest.fixture
@@ -45,3 +46,27 @@ def test_a_block_whose_locks_cannot_be_had_is_over(rig: Stages, runtime: Path) -
     runtime.unlink()
     with rig.block():
         assert list(runtime.glob("clock-*.lock"))
+
+
+def test_who_waits_for_a_lock_that_is_cleared_away_waits_for_the_one_made_since(
+    tmp_path: Path,
+) -> None:
+    """Else two rigs timed at once: one had the file that is there, the other the one that was."""
+    first, waiter, last = (ClockLocks(lambda: str(tmp_path)) for _ in range(3))
+
+    def tried(locks: ClockLocks) -> bool:
+        """Whether it gets the lock at once."""
+        return next(locks.take([0], [], lambda: True), None) is None
+
+    assert tried(first)
+    waiting = waiter.take([0], [], lambda: True)
+    assert next(waiting).deadline is not None
+    (tmp_path / "clock-cpu0.lock").unlink()
+    assert tried(last)
+    first.release()
+    assert waiting.send(frozenset()).deadline is not None  # still
+    last.release()
+    with pytest.raises(StopIteration):
+        waiting.send(frozenset())
+    assert not tried(first)
+    waiter.release()

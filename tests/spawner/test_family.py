@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.spawner.family import WAIT, Tree
+from thermite.schema.child_exit import REFUSED
 
 
 def test_children_get_leased_users_and_the_rigs_folder_its_owners(
@@ -168,6 +169,7 @@ def test_the_harness_dies_and_its_stage_is_ended_before_the_next_one_starts(
         "join_output": False,
         "readable": [],
         "gateway_port": None,
+        "log": False,
         "id": 2,
     }
     text = (
@@ -202,6 +204,19 @@ def test_five_deaths_in_five_minutes_stop_the_rig_and_it_is_said_why(
     assert len(one.notes("harness")) == 5
     assert b"harness ended with 3, the fifth time in five minutes: this rig stops" in said
     assert not _lives(one.notes("supervisor")[0]["pid"])
+
+
+@pytest.mark.parametrize("name", ["harness", "supervisor"])
+def test_a_child_that_would_refuse_again_ends_the_rig_at_once(
+    tree: Callable[..., Tree], name: str
+) -> None:
+    texts = {"harness": WAIT, "supervisor": WAIT, name: f"say()\nsys.exit({REFUSED})"}
+    one = tree(texts["harness"], texts["supervisor"])
+    _, said = one.process.communicate(timeout=60)
+    assert one.process.returncode == 10
+    assert len(one.notes(name)) == 1
+    assert f"thermite spawner: the {name} refuses, as it says above".encode() in said
+    assert b"starting it again" not in said
 
 
 def test_the_supervisor_may_ask_for_a_new_harness_and_for_nothing_else(

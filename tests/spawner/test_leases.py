@@ -5,6 +5,7 @@ holds that its bystanders are alive at the end of each test.
 """
 
 import contextlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -236,3 +237,34 @@ def test_a_leased_number_that_became_a_persons_is_neither_leased_nor_emptied(
     )
     assert (done.stdout == f"{low} [{low}]\n") == is_kept
     assert (leases / str(low)).exists() == is_kept
+
+
+def test_a_lease_that_is_thrown_away_while_its_rig_runs_is_made_again(
+    new_rig: NewRig, place: Path
+) -> None:
+    """Else another rig leased the number, and the killer of each ended the other's stages."""
+    with new_rig("one") as first, first.slot("run-0") as one:
+        shutil.rmtree(place / "run/uids")
+        uid = Runner(first, one).sh("true").isolation.uid
+        assert (place / f"run/uids/{uid}").read_text() == f"{place / 'one'}\nrun-0\n"
+        with new_rig("two") as second, second.slot("run-0") as two:
+            assert Runner(second, two).sh("true").isolation.uid != uid
+
+
+def test_a_slot_whose_number_was_leased_to_another_rig_is_closed(
+    new_rig: NewRig, place: Path
+) -> None:
+    """And the end of the one takes no lease of the other away."""
+    with contextlib.ExitStack() as longer, contextlib.ExitStack() as shorter:
+        first = shorter.enter_context(new_rig("one"))
+        shutil.rmtree(place / "run/uids")
+        second = longer.enter_context(new_rig("two"))
+        with (
+            pytest.raises(InfrastructureError, match="has been leased to another rig"),
+            first.slot("run-0") as one,  # closed, it is not swept either
+        ):
+            Runner(first, one).sh("true")
+        with second.slot("run-0") as two:
+            uid = Runner(second, two).sh("true").isolation.uid
+        shorter.close()
+        assert (place / f"run/uids/{uid}").read_text() == f"{place / 'two'}\nrun-0\n"

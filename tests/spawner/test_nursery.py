@@ -49,7 +49,7 @@ def test_stages_go_on_when_somebody_has_ended_the_nursery(run: Runner) -> None:
 
 
 def test_a_nursery_that_stands_still_is_not_waited_for_for_ever() -> None:
-    nursery = Nursery([lambda _line, _parent: os._exit(0)], lambda: None, answers_s=0.2)
+    nursery = Nursery([lambda _line, _parent, _kept: os._exit(0)], lambda: None, answers_s=0.2)
     try:
         os.kill(nursery.pid, signal.SIGSTOP)
         with (asked := nursery.ask(0, cpus=frozenset())).line:

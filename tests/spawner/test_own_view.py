@@ -59,6 +59,14 @@ def test_others_processes_are_not_there_and_its_own_end_with_it(viewed: Stages) 
         assert run.sh("sleep 99", timeout_s=0.2).killed == "timeout"
 
 
+def test_the_end_waits_for_no_cpu_on_which_the_next_stage_is_made(viewed: Stages) -> None:
+    """It did, on two CPUs: the init could run on that one only, and making it goes first."""
+    with viewed.slot("run-0") as slot:
+        said = Runner(viewed, slot).sh("grep Cpus_allowed: /proc/1/status").stdout
+    assert said.startswith(b"Cpus_allowed:")
+    assert said in Path("/proc/self/status").read_bytes()
+
+
 def test_shared_folders_are_bounded(viewed: Stages) -> None:
     fill = "head -c 48M /dev/zero > /dev/shm/x; echo $?; stat -c %s /dev/shm/x"
     with viewed.slot("run-0") as slot:

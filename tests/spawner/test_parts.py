@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from thermite.spawner import outputs, tree
 from thermite.spawner.landlock import spared
 from thermite.spawner.loop import Gate, Loop, Step, Until
-from thermite.spawner.seccomp import NUMBERS, program
+from thermite.spawner.seccomp import NUMBERS, program, watching
 from thermite.spawner.settings import BadSettingsError, read_settings
 from thermite.spawner.vocabulary import HARNESS, RefusedError, read_request
 from thermite.spawner.weighing import OverError, weigh
@@ -44,6 +44,7 @@ START = {
     "join_output": False,
     "readable": [],
     "gateway_port": None,
+    "log": False,
 }
 
 
@@ -165,6 +166,8 @@ def _run_filter(code: bytes, nr: int, arch: int, *arguments: int) -> int:
         at += 1
         if op == 0x20:
             accumulator = struct.unpack_from("<I", words, value)[0]
+        elif op == 0x54:
+            accumulator &= value
         elif op == 0x06:
             return int(value)
         else:
@@ -188,6 +191,8 @@ def test_the_filter_refuses_what_the_design_says_on_every_architecture(machine: 
     assert asked("socket", 2) == asked("socket", 40) == ERRNO | 97
     assert asked("clone", 0x11) == ALLOW
     assert asked("clone", 0x10000000) == asked("unshare") == asked("mount") == ERRNO | 1
+    assert asked("clone", 0x50F00) == ALLOW  # a thread as libc makes it
+    assert asked("clone", 0x50B00) == ERRNO | 1  # one with descriptors of its own
     assert asked("keyctl") == asked("shmget") == ERRNO | 38
     assert asked("fchmod", 5, 0o755) == ALLOW
     assert asked("fchmod", 5, 0o4755) == asked("fchmodat", 5, 0, 0o2755) == ERRNO | 1
@@ -200,6 +205,27 @@ def test_the_filter_refuses_what_the_design_says_on_every_architecture(machine: 
     assert _run_filter(with_all, NUMBERS[machine]["shmget"], arch) == ALLOW
     if machine == "x86_64":
         assert _run_filter(code, 0x40000000 | 41, arch) == KILL
+
+
+@pytest.mark.parametrize("machine", sorted(NUMBERS))
+def test_who_looks_at_processes_can_neither_touch_them_nor_open_anything_to_write(
+    machine: str,
+) -> None:
+    arch = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}[machine]
+    code = watching(machine)
+
+    def asked(name: str, *arguments: int) -> int:
+        return _run_filter(code, NUMBERS[machine][name], arch, *arguments)
+
+    touching = ("ptrace", "process_vm_readv", "process_vm_writev", "open_by_handle_at")
+    assert {asked(name) for name in touching} == {ERRNO | 1}
+    assert _run_filter(code, 438, arch) == ERRNO | 1  # pidfd_getfd
+    assert _run_filter(code, 437, arch) == ERRNO | 38  # openat2
+    assert asked("openat", 0, 0, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY) == ALLOW
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TMPFILE):
+        assert asked("openat", 0, 0, flags) == ERRNO | 1
+        assert machine != "x86_64" or asked("open", 0, flags) == ERRNO | 1
+    assert asked("socket", 1) == ALLOW
 
 
 def test_this_machine_has_a_filter() -> None:

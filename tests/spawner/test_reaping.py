@@ -41,3 +41,29 @@ def test_a_child_of_ours_that_has_ended_first_hides_no_orphan(orphans: int, told
     argv = [sys.executable, "-c", PROGRAM, str(orphans), told]
     ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+STORM = """
+import os
+from types import SimpleNamespace
+from thermite.spawner import scan
+from thermite.spawner.ground import Ground
+
+for _ in range(1100):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+rounds = 0
+while Ground.reap(SimpleNamespace(children=set())):
+    rounds += 1
+    assert scan.children_now()
+print(rounds, scan.children_now())
+"""
+
+
+def test_orphans_that_come_without_end_are_buried_some_at_a_time() -> None:
+    """Nothing else is heard meanwhile, not even that a stage's own time is over."""
+    argv = [sys.executable, "-c", STORM]
+    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("1 set()\n", "")

@@ -5,6 +5,7 @@ process (made by the `nursery`) and one killer always stand ready, have gone thr
 once, and wait for their order on a line of their own. Each serves once.
 """
 
+import contextlib
 import fcntl
 import gc
 import os
@@ -38,22 +39,46 @@ class Init:
 
 @dataclass
 class Ahead:
-    """One that waits; whatever is written to the line is its order."""
+    """One that waits; whatever is written to the line is its order.
+
+    network: a descriptor of its network, where another may have it afterwards.
+    """
 
     pid: int
     pidfd: int
     line: socket.socket
     init: Init | None = None
+    network: int | None = None
 
     @property
     def has_ended(self) -> bool:
-        """Whether it waits no more; it is still to be buried."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        """Whether it waits no more; it is still to be buried, unless it ended before it was known.
+
+        Such a one was buried as an orphan.
+        """
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return found is not None
 
     def close(self) -> None:
         """Close what belongs to it, once it has been reaped."""
         os.close(self.pidfd)
         self.line.close()
+        if self.network is not None:
+            os.close(self.network)
+
+    def bury(self) -> set[int]:
+        """End and bury it and its init, where it never had an order; return their numbers."""
+        waits: list[Ahead | Init] = [self] if self.init is None else [self, self.init]
+        for each in waits:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(each.pidfd, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):  # buried before it was known
+                os.waitpid(each.pid, 0)
+            each.close()
+        return {each.pid for each in waits}
 
 
 def fork_ahead(duty: Callable[[socket.socket, int], None]) -> Ahead:

@@ -1,7 +1,11 @@
 """A block: the clock locks are held and every slot but its own stands still.
 
-Source: isolation, 4.1 (Blocks). What can't be frozen within a second is ended. No limit
-counts frozen time.
+Source: isolation, 4.1 (Blocks). What can't be frozen within a second is ended, and the block
+begins when that is proven. No limit counts frozen time.
+
+Two processes that send SIGCONT to each other in a loop undo a single SIGSTOP nearly always: one
+of them is in that call, reaches the other after it was stopped, and stops itself too late. They
+are stopped by signals that come faster than one that was woken can get to its next call.
 """
 
 import os
@@ -13,15 +17,21 @@ from typing import Final
 from . import scan
 from .clock import ClockLocks
 from .ending import tree_of
-from .ground import Ground, Live, Slot, send
+from .ground import Ground, Live, Slot
 from .killer import kill_uid
 from .linux import raw_ns
 from .loop import Step, Until
+from .signalling import send_all
 from .stage import Reply
 from .vocabulary import Fields, RefusedError
 
 _FREEZE_S: Final = 1.0
 _ROUND_S: Final = 0.005
+_TIMES: Final = (1, 16, 256)
+"""Signals on end in a slot's first rounds, the last in all further ones: most slots stand still
+after one, and 256 take some 5 ms."""
+_MOST_SENT: Final = 4096
+"""Signals that the spawner itself sends on end; nothing else is heard meanwhile, some 5 ms."""
 
 
 class Blocks:
@@ -66,7 +76,11 @@ class Blocks:
             raise RefusedError(f"another rig has held {holder} for ten minutes")
         locked = raw_ns()
         ground.timing.shut()
-        ended = yield from self._freeze_all()
+        try:
+            ended = yield from self._freeze_all()
+        except (OSError, RefusedError):
+            yield from self.release()
+            raise
         return {
             "lock_ms": round((locked - began) / 1e6, 3),
             "freeze_ms": round((raw_ns() - locked) / 1e6, 3),
@@ -100,7 +114,11 @@ class Blocks:
         ground.timing.open()
 
     def _freeze_all(self) -> Step[list[str]]:
-        """Freeze every slot that is not the block's own; return those that had to be ended."""
+        """Freeze every slot that is not the block's own; return those that had to be ended.
+
+        Raises:
+            RefusedError: something of one could neither be frozen nor ended.
+        """
         ended = []
         for slot, live in list(self._ground.lives()):
             if slot.in_block:
@@ -112,6 +130,7 @@ class Blocks:
             if not (yield from _frozen(self._ground, slot, live)):
                 live.to_kill = True
                 self._ground.loop.wake(live.task)
+                yield from until_gone(slot, live)
                 ended.append(slot.name)
         return ended
 
@@ -119,22 +138,38 @@ class Blocks:
 def _frozen(ground: Ground, slot: Slot, live: Live) -> Step[bool]:
     """Stop a slot's processes until a scan sees none of them moving."""
     give_up = time.monotonic() + _FREEZE_S
+    rounds = 0
     while slot.live is live:
-        yield from _signal_all(ground, slot, signal.SIGSTOP)
+        times = _TIMES[min(rounds, len(_TIMES) - 1)]
+        yield from _signal_all(ground, slot, signal.SIGSTOP, times)
         if not _moving(ground, slot):
             return True
         if time.monotonic() > give_up:
             return False
+        rounds += 1
         yield Until((), time.monotonic() + _ROUND_S)
     return True
 
 
-def _signal_all(ground: Ground, slot: Slot, number: int) -> Step[None]:
+def until_gone(slot: Slot, live: Live) -> Step[None]:
+    """Wait for the proven end of a slot's stage, which its own task brings about.
+
+    Raises:
+        RefusedError: something of it has survived.
+    """
+    while slot.live is live:
+        yield Until((), time.monotonic() + _ROUND_S)
+    if slot.quarantined is not None:
+        raise RefusedError(slot.quarantined)
+
+
+def _signal_all(ground: Ground, slot: Slot, number: int, times: int = 1) -> Step[None]:
+    """Signal all of a slot so many times on end, or less often where there are many of them."""
     if slot.identity is not None:
-        yield from kill_uid(ground, slot.uid, number)
+        yield from kill_uid(ground, slot.uid, number, times)
         return
-    for one in tree_of(ground, slot):
-        send(one, number)
+    found = tree_of(ground, slot)
+    send_all(found, number, max(1, min(times, _MOST_SENT // max(1, len(found)))))
 
 
 def _moving(ground: Ground, slot: Slot) -> list[int]:

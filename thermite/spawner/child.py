@@ -5,6 +5,7 @@ stage has. Then it gives up what it has in a fixed order, reports that it is rea
 byte and executes; a set-up that fails is told, and is never the candidate's fault.
 """
 
+import contextlib
 import errno
 import marshal
 import os
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NoReturn
 
-from . import linux, loopback, own_pids, own_root, own_view
+from . import linux, loopback, networks, own_pids, own_root, own_view
 from .ahead import LINE_FD
 from .landlock import DEVICES, READ, Ruleset
 from .own_view import View
@@ -50,11 +51,14 @@ _MICROSECONDS: Final = 1_000_000
 REALTIME_RUN: Final = 1
 """SCHED_FIFO of a timed run where rig.toml asks for it (isolation, 4.1, Real-time priority)."""
 _OPEN_FILES: Final = (1024, 65536)
+_OURS_ALONE: Final = 8
+"""The part of the limit of descriptors that no stage gets. Those on their way through sockets are
+counted by user, and who is over his own limit sends none: a stage that had as many as the spawner
+may have would keep its own user's spawner from every other stage."""
 _LOCKED_BYTES: Final = 64 * _MIB
 _OOM_SCORE: Final = 800
 _ALWAYS: Final = (
     (resource.RLIMIT_CORE, 0, 0),
-    (resource.RLIMIT_NOFILE, *_OPEN_FILES),
     (resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, _LOCKED_BYTES),
     (resource.RLIMIT_RTPRIO, 0, 0),
     (resource.RLIMIT_NICE, 0, 0),
@@ -124,12 +128,13 @@ _DRY: Final = Order(["x"], {"PATH": "/x"}, Identity(0, 0), 1, 1, [0], 0).to_byte
 
 @dataclass(frozen=True)
 class Outfit:
-    """What every stage of this spawner has: filters by network, and what it may reach."""
+    """What every stage of this spawner has: filters by network, what it may reach, its CPUs."""
 
     programs: Mapping[Network, bytes | None]
     landlock: int
     confine_files: bool
     system_paths: Sequence[str]
+    cpus: frozenset[int]
 
     def ruleset(self, *, network: Network, further: Sequence[str] = ()) -> Ruleset:
         """Return what every stage may reach; a stage's own folders are still to be added.
@@ -144,21 +149,28 @@ class Outfit:
         return rules
 
 
-def prepare_for_all() -> None:
-    """Set in the nursery what its children inherit: what every stage has alike."""
+def prepare_for_all(*, is_rootless: bool) -> None:
+    """Set in the nursery what its children inherit: what every stage has alike.
+
+    is_rootless: they are a plain user's, and will have views of their own.
+    """
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them
         signal.signal(number, signal.SIG_DFL)
-    for which, soft, hard in _ALWAYS:
+    for which, soft, hard in (*_ALWAYS, (resource.RLIMIT_NOFILE, *_open_files())):
         _set_limit(which, soft, hard)
     _volunteer_for_oom()
     os.umask(0o077)
     linux.forbid_new_privileges()
+    if is_rootless:
+        with contextlib.suppress(OSError):  # each of them says what is wrong when it tries
+            own_root.own_networks()
 
 
 def wait_for_order(
     outfit: Outfit,
     line: socket.socket,
     parent: int,
+    kept: int | None,
     *,
     network: Network,
     further: Sequence[str],
@@ -166,15 +178,20 @@ def wait_for_order(
 ) -> None:
     """Prepare what can be prepared, then become the stage that an order describes.
 
-    further: paths that it may read beside the system's; view: of the stage's own, None for the
-    machine's.
+    kept: a network that nobody is in any more; further: paths that it may read beside the system's;
+    view: of the stage's own, None for the machine's.
     """
     os.setsid()
     program = outfit.programs[network]
     try:
         rules = outfit.ruleset(network=network, further=further)
         if view is not None:
-            parent = _enter(view, line, parent, network=network == "open")
+            can_share = network == "none" and program is not None
+            joined = networks.joined(kept) if can_share else None
+            has_one = network == "open" or joined is not None
+            # The init's, too: where the next stage is made, it would wait for that to end.
+            os.sched_setaffinity(0, outfit.cpus)
+            parent = _enter(view, line, parent, joined, has_network=has_one)
             if view.is_rootless:  # Landlock goes by files, and these are new
                 rules.allow_below(("/proc",), READ)
                 rules.allow_below(own_view.SHARED)
@@ -190,14 +207,17 @@ def wait_for_order(
         _become(_read_order(raw), fds, rules, line, parent, program)
 
 
-def _enter(view: View, line: socket.socket, parent: int, *, network: bool) -> int:
-    """Enter a view of the stage's own; return what this process's parent is called there."""
+def _enter(
+    view: View, line: socket.socket, parent: int, joined: int | None, *, has_network: bool
+) -> int:
+    """Enter a view of the stage's own; return what this process's parent is called there.
+
+    joined: the network that it has joined for it; has_network: the one that it has is the stage's.
+    """
     spawner = os.pidfd_open(parent)
-    if view.is_rootless:
-        own_root.enter(view, line, spawner, network=network)
-    else:
-        own_view.enter(view, network=network)
-        own_pids.enter(line, spawner)
+    way = own_root if view.is_rootless else own_view
+    way.enter(view, network=has_network)
+    own_pids.enter(line, spawner, joined)
     return _OUTSIDE
 
 
@@ -302,6 +322,13 @@ def _volunteer_for_oom() -> None:
     os.write(fd, b"%d" % _OOM_SCORE)
     os.close(fd)
     linux.close_to_tracers()
+
+
+def _open_files() -> tuple[int, int]:
+    """Return a stage's limits of descriptors: fewer than its spawner has."""
+    soft, most = _OPEN_FILES
+    ours = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft, most if ours == resource.RLIM_INFINITY else min(most, ours - ours // _OURS_ALONE)
 
 
 def _set_limit(which: int, soft: int, hard: int) -> None:

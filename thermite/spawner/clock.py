@@ -107,18 +107,15 @@ class ClockLocks:
         """
         names = [f"clock-cpu{cpu}.lock" for cpu in sorted(set(cpus))]
         names += [f"clock-{card}.lock" for card in sorted(set(cards))]
-        folder, give_up = self._folder(), time.monotonic() + _LONGEST_WAIT_S
+        give_up = time.monotonic() + _LONGEST_WAIT_S
         for name in names:
-            path = f"{folder}/{name}"
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            while not _locked(fd):
+            # Opened anew for each try: what is waited for may be cleared away meanwhile.
+            while (fd := _locked(path := f"{self._folder()}/{name}")) is None:
                 if time.monotonic() > give_up:
-                    os.close(fd)
                     self.release()
                     return path
                 yield Until((), time.monotonic() + _TRY_EVERY_S)
                 if not is_wanted():
-                    os.close(fd)
                     return path
             self._held.append(fd)
         return None
@@ -131,9 +128,14 @@ class ClockLocks:
             os.close(fd)
 
 
-def _locked(fd: int) -> bool:
+def _locked(path: str) -> int | None:
+    """Return a lock's file, opened and locked, None where somebody has it."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        if os.path.samestat(os.stat(path), os.fstat(fd)):
+            return fd
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(fd)
+    return None

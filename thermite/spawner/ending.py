@@ -16,16 +16,20 @@ from typing import Final
 
 from . import scan
 from .absence import anybody
-from .ground import Ground, Live, Slot, send
+from .ground import Ground, Live, Slot
+from .holding import hold_all_leases
 from .killer import kill_uid
 from .linux import raw_ns
 from .loop import Step, Until
+from .signalling import kill_each, send
 from .vocabulary import RefusedError
 
 _LONGEST_S: Final = 5.0
 _ROUND_S: Final = 0.002
 _ROUNDS_S: Final = 1.0
 _STRAYS_S: Final = 10.0
+_AT_LEAST: Final = 1
+"""Who is left where that could not be looked at."""
 
 
 @dataclass(frozen=True)
@@ -62,31 +66,35 @@ def reap_main(ground: Ground, live: Live) -> None:
 def end_slot(ground: Ground, slot: Slot) -> Step[Proof]:
     """Kill whatever is left of a slot's stage and prove that nothing is.
 
+    A machine that has no process or descriptor left is asked again until the time is over.
+
     Raises:
         RefusedError: an assertion of the killer does not hold; nothing was killed.
     """
     began = raw_ns()
     give_up = time.monotonic() + _LONGEST_S
-    rounds = 0
+    rounds, why = 0, ""
     while True:
         if slot.live is not None:
             reap_main(ground, slot.live)
-        if _is_nobody_left(ground, slot):
-            left = 0
-            break
-        rounds += 1
         try:
-            left = yield from _way(slot)(ground, slot)
+            if _is_nobody_left(ground, slot):
+                left = 0
+                break
+            rounds += 1
+            left, why = (yield from _way(slot)(ground, slot)), ""
         except RefusedError as refusal:
             slot.quarantined = str(refusal)
             raise
+        except OSError as error:
+            left, why = _AT_LEAST, f": {error}"
         if not left or time.monotonic() > give_up:
             break
         yield Until((), time.monotonic() + _ROUND_S)
     if slot.live is not None:
         reap_main(ground, slot.live)
     if left:
-        slot.quarantined = f"isolation: {left} processes of {slot.word} survived"
+        slot.quarantined = f"isolation: {left} processes of {slot.word} survived{why}"
     return Proof(left, rounds, round((raw_ns() - began) / 1e6, 3))
 
 
@@ -137,7 +145,10 @@ def _end_namespace(ground: Ground, slot: Slot) -> Step[int]:
 
 
 def _end_uid(ground: Ground, slot: Slot) -> Step[int]:
-    yield from kill_uid(ground, slot.uid, signal.SIGKILL)
+    try:
+        yield from kill_uid(ground, slot.uid, signal.SIGKILL)
+    except OSError:  # no process can be made, as where a bomb has taken all: each gives one back
+        kill_each(slot.uid, ground.killer_pid)
     ground.reap()
     left = len(scan.living(slot.uid, ground.killer_pid))
     if not left:
@@ -173,7 +184,7 @@ def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
     table = scan.all_seen()
     live = slot.live
     if live is not None and live.init is not None:
-        within = scan.below(live.main, table) | scan.below(live.init.pid, table)
+        within = scan.below((live.main, live.init.pid), table)
         return [table[pid] for pid in within - {live.init.pid}]
     roots = {
         one.pid
@@ -182,8 +193,7 @@ def tree_of(ground: Ground, slot: Slot) -> list[scan.Seen]:
     }
     if slot.live is not None and slot.live.ended is None:
         roots.add(slot.live.main)
-    found = {pid for root in roots for pid in scan.below(root, table)}
-    return [table[pid] for pid in found]
+    return [table[pid] for pid in scan.below(roots, table)]
 
 
 def end_strays(ground: Ground) -> None:
@@ -199,12 +209,13 @@ def end_strays(ground: Ground) -> None:
     for root in [one for one in table.values() if one.parent == os.getpid()]:
         ids = scan.uids_of(root.pid)
         if root.pid not in ground.children and ids is not None and not uids & set(ids[1]):
-            for pid in scan.below(root.pid, table):
+            for pid in scan.below((root.pid,), table):
                 send(table[pid], signal.SIGKILL)
 
 
 def end_strays_for_ever(ground: Ground) -> Step[None]:
-    """Do so every few seconds."""
+    """Do so every few seconds, and see to it that nobody else can lease this rig's users."""
     while True:
         yield Until((), time.monotonic() + _STRAYS_S)
         end_strays(ground)
+        hold_all_leases(ground)

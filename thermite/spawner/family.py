@@ -1,7 +1,8 @@
 """The two children, supervisor and harness: started, started again, and stopped.
 
 Source: the system page, Processes. A child that dies is started again after 1, 2, 4 … 30 s;
-five deaths in five minutes: everything stops and it is said why. When the harness dies,
+five deaths in five minutes: everything stops and it is said why. One that says that it would only
+refuse again (by its exit code) is not started again at all. When the harness dies,
 every slot is ended, proven empty and swept before the next one starts. Argv and environment
 stand in the settings and never change.
 """
@@ -26,6 +27,9 @@ from .vocabulary import HARNESS, SUPERVISOR, Fields
 _LONGEST_PAUSE_S: Final = 30.0
 _MOST_DEATHS: Final = 5
 _DEATHS_WITHIN_S: Final = 300.0
+REFUSED: Final = 78
+"""Exit code of a child that can't go on before somebody has mended what it says: sysexits(3),
+EX_CONFIG, and the same as `thermite.schema.child_exit`."""
 _PATIENCE_S: Final = 10.0
 """From SIGTERM to SIGKILL."""
 _SPAWNER_FD: Final = 3
@@ -87,12 +91,17 @@ class Family:
                 yield from self._clear()
             if self._stopping():
                 break
-            now = time.monotonic()
+            now, code = time.monotonic(), os.waitstatus_to_exitcode(status)
             deaths = [one for one in deaths if now - one < _DEATHS_WITHIN_S] + [now]
-            said = f"{name} ended with {os.waitstatus_to_exitcode(status)}"
+            said = f"{name} ended with {code}"
+            if code == REFUSED:
+                self._give_up(
+                    f"the {name} refuses, as it says above, and would again: this rig stops;"
+                    " mend that and serve it again"
+                )
+                break
             if len(deaths) >= _MOST_DEATHS:
-                self.failure = f"{said}, the fifth time in five minutes: this rig stops"
-                self.stop()
+                self._give_up(f"{said}, the fifth time in five minutes: this rig stops")
                 break
             pause = min(_LONGEST_PAUSE_S, 2.0 ** (len(deaths) - 1))
             sys.stderr.write(f"thermite spawner: {said}; starting it again in {pause:.0f} s\n")
@@ -100,6 +109,11 @@ class Family:
         del self._tasks[name]
         if not self._tasks:
             self._ground.loop.stopping = True
+
+    def _give_up(self, why: str) -> None:
+        """End the rig, unless it ends already, for the first reason that there was."""
+        self.failure = self.failure or why
+        self.stop()
 
     def _pause(self, seconds: float) -> Step[None]:
         end = time.monotonic() + seconds

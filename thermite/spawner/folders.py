@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from .fork import Duty, Garb, finished, fork, trouble
+from .fork import NO_ROOM, Duty, Garb, finished, fork, trouble
 from .ground import Ground, Slot
 from .landlock import READ, Ruleset
 from .loop import Step
@@ -101,7 +101,9 @@ def _done(ground: Ground, slot: Slot, errand: Errand, fds: list[int], garb: Garb
         raise RefusedError(f"{errand.word} in {slot.name} took over {errand.limit_s:.0f} s")
     problem = trouble(one)
     if problem is not None:
-        raise RefusedError(f"{errand.word} in {slot.name}: {problem}")
+        full = problem in map(os.strerror, NO_ROOM)
+        remedy = f": make room in {ground.stage_root}" if full else ""
+        raise RefusedError(f"{errand.word} in {slot.name}: {problem}{remedy}")
     return one.said
 
 

@@ -4,6 +4,7 @@ A fork keeps the descriptors it was given, from 3 on in their order, and a pipe 
 result through; everything else is closed. It never returns into the spawner's code.
 """
 
+import errno
 import fcntl
 import gc
 import os
@@ -25,18 +26,24 @@ _FIRST: Final = 3
 _SAFE_FD: Final = 20
 _MOST_SAID: Final = 1 << 16
 FAILED: Final = b"!"
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+"""Errors whose remedy is room on a disk."""
 """First byte of what a fork says when its duty failed; a text follows."""
 
 
 @dataclass(frozen=True)
 class Garb:
-    """What a fork wears: identity, capabilities it keeps, CPUs, confinement, SCHED_FIFO (0: no)."""
+    """What a fork wears: identity, capabilities it keeps, CPUs, confinement, SCHED_FIFO (0: no).
+
+    program: a filter of system calls.
+    """
 
     identity: Identity | None
     keep: int = 0
     cpus: frozenset[int] = frozenset()
     rules: Ruleset | None = None
     realtime: int = 0
+    program: bytes | None = None
 
 
 @dataclass
@@ -92,7 +99,7 @@ def _do(duty: Duty, fds: Sequence[int], say_fd: int, garb: Garb, parent: int) ->
         linux.close_from(say_fd + 1)
         duty(mine, say)
     except Exception as error:  # noqa: BLE001 - told to the parent, which raises it
-        say(FAILED + f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:2000])
+        say(FAILED + words_of(error).encode("utf-8", "replace")[:2000])
         os._exit(1)
     os._exit(0)
 
@@ -110,6 +117,8 @@ def _dress(garb: Garb, parent: int) -> None:
     linux.die_with_parent(signal.SIGKILL, parent)
     if garb.rules is not None:
         garb.rules.enforce()
+    if garb.program is not None:
+        linux.install_filter(garb.program)
 
 
 def finished(one: Fork, deadline: float | None) -> Step[bool]:
@@ -148,6 +157,20 @@ def end(one: Fork) -> int:
     os.close(one.pidfd)
     os.close(one.said_fd)
     return status
+
+
+def words_of(error: Exception) -> str:
+    """Return an error in words; of a disk that is full no more than that."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return os.strerror(error.errno)
+    return f"{type(error).__name__}: {error}"
+
+
+def said_of(error: OSError) -> str:
+    """Return an error of this process's own in words, with what to do about a full disk."""
+    if error.errno in NO_ROOM and isinstance(error.filename, str):
+        return f"{os.strerror(error.errno)}: make room in {os.path.dirname(error.filename)}"
+    return str(error)
 
 
 def trouble(one: Fork) -> str | None:

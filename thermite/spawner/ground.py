@@ -3,7 +3,6 @@
 import contextlib
 import os
 import resource
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,8 @@ from .watching import Attendant
 BLOCK_SLOTS: Final = ("run", "check", "interactor")
 """Slots that a block's own job uses; every other one stands still meanwhile (isolation, 4.1)."""
 _LOST: Final = (ConnectionError, TimeoutError)
+_MOST_BURIED: Final = 1000
+"""Orphans at a time: some 5 ms."""
 _QUIET_S: Final = 0.003
 """A killer, which few stages need, is only made where nothing has been asked for so long."""
 
@@ -37,7 +38,8 @@ _QUIET_S: Final = 0.003
 class Live:
     """A stage that runs now; deadline: seconds of time.monotonic, moved on by a freeze.
 
-    init: process 1 of the stage's own pid namespace, until it has been reaped;
+    init: process 1 of the stage's own pid namespace, until it has been reaped; network: a
+    descriptor of its network, where another may have that afterwards;
     ended: wait status and rusage of the main process, once it has been reaped; cpus: what it
     had given itself at its end.
     """
@@ -48,6 +50,7 @@ class Live:
     deadline: float | None = None
     to_kill: bool = False
     init: Init | None = None
+    network: int | None = None
     is_frozen: bool = False
     frozen_s: float = 0.0
     ended: tuple[int, resource.struct_rusage] | None = None
@@ -56,7 +59,10 @@ class Live:
 
 @dataclass
 class Slot:
-    """One user with one work folder; identity None is level none."""
+    """One user with one work folder; identity None is level none.
+
+    unswept: what its last stage left outside its folder could not be removed yet.
+    """
 
     name: str
     network: bool
@@ -66,6 +72,7 @@ class Slot:
     live: Live | None = None
     busy: bool = False
     quarantined: str | None = None
+    unswept: bool = False
     attendant: Attendant | None = None
     copies: dict[str, str] = field(default_factory=dict)
 
@@ -91,6 +98,7 @@ class Slot:
 class Level:
     """What this spawner applies, found out at its start.
 
+    watch_capability: to read a stage's files, look_capability: to see what its processes hold;
     sees_absence: the kernel says in one call whether a slot's user has any process, and no
     process of a stage can change its ids; own_view: stages have namespaces of their own,
     own_pids: one of process ids too;
@@ -106,6 +114,7 @@ class Level:
     harness: Identity | None = None
     supervisor: Identity | None = None
     watch_capability: int = 0
+    look_capability: int = 0
     leases: Leases | None = None
     is_realtime: bool = False
     sees_absence: bool = False
@@ -142,6 +151,7 @@ class Ground:
             landlock=level.landlock,
             confine_files=level.name in {"none", "namespaces"} and level.landlock > 0,
             system_paths=_system_paths(settings),
+            cpus=self.all_cpus,
         )
         self._nursery: Nursery | None = None
         of_slots = {
@@ -197,24 +207,21 @@ class Ground:
         one, self._stage_ahead = self._stage_ahead, None
         try:
             found = self._settled(one or self._ask())
-        except (*_LOST, ProcessLookupError):  # somebody ended or stopped the nursery, or this one
+        except OSError:  # somebody ended or stopped the nursery, or this one; or none could be made
             return self._settled(self._ask())
         if not found.has_ended:
             return found
-        self._bury(found)
+        self.children -= found.bury()
         return self._settled(self._ask())
 
-    def _bury(self, one: Ahead) -> None:
-        """End and bury a stage's process that never had an order, and its init."""
-        waits: list[Ahead | Init] = [one]
-        if one.init is not None:
-            waits.append(one.init)
-        for each in waits:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(each.pidfd, signal.SIGKILL)
-            os.waitpid(each.pid, 0)
-            self.children.discard(each.pid)
-            each.close()
+    def hand_on(self, live: Live, *, is_proven: bool) -> None:
+        """Keep the network of a stage that has ended for another's, where nothing of it is left."""
+        if live.network is None:
+            return
+        if is_proven and self._nursery is not None:
+            self._nursery.networks.keep(live.network)
+        else:
+            os.close(live.network)
 
     def _kind(self, slot: Slot, *, to_gateway: bool) -> Kind:
         network: Network = "open" if slot.network else "gateway" if to_gateway else "none"
@@ -248,12 +255,14 @@ class Ground:
         # Elsewhere and at once: it would else wait until this process sleeps.
         elsewhere = self.all_cpus - {linux.current_cpu()}
         number = self._kinds.index(kind)
+        may_join = kind.network == "none"
         if self._nursery is not None:
             try:
-                return self._nursery.ask(number, cpus=elsewhere)
+                return self._nursery.ask(number, cpus=elsewhere, may_join=may_join)
             except OSError:
                 self.end_nursery()
-        self._nursery = Nursery([self._duty(one) for one in self._kinds], prepare_for_all)
+        prepare = partial(prepare_for_all, is_rootless=self._is_rootless)
+        self._nursery = Nursery([self._duty(one) for one in self._kinds], prepare)
         self.children.add(self._nursery.pid)
         return self._nursery.ask(number, cpus=elsewhere)
 
@@ -284,9 +293,14 @@ class Ground:
         """The last killer, which has a slot's effective uid until it is gone."""
         return None if self.late_killer is None else self.late_killer.pid
 
-    def prepare_stage(self) -> None:
-        """Make the next stage's process, unless a stage still runs: its end asks again."""
-        if self._stage_ahead is None and not any(self.lives()):
+    def prepare_stage(self, last: Slot | None = None) -> None:
+        """Make the next stage's process, unless a stage still runs: its end asks again.
+
+        Args:
+            last: a slot whose stage's main process has ended: its time is stamped.
+        """
+        runs = any(slot is not last for slot, _ in self.lives())
+        if self._stage_ahead is None and not runs:
             with contextlib.suppress(OSError):  # it is made when it is needed, or that fails then
                 self._stage_ahead = self._ask()
 
@@ -308,8 +322,11 @@ class Ground:
 
     def _view(self, shown: tuple[str, ...]) -> View:
         hidden = (self.settings.state, *self.settings.private)
-        is_rootless = self.level.name == "namespaces"
-        return View(self.stage_root, is_rootless=is_rootless, hidden=hidden, shown=shown)
+        return View(self.stage_root, is_rootless=self._is_rootless, hidden=hidden, shown=shown)
+
+    @property
+    def _is_rootless(self) -> bool:
+        return self.level.name == "namespaces"
 
     def _fork_killer(self) -> Ahead:
         one = fork_ahead(partial(wait_to_kill, self.level.reaper or 0))
@@ -321,25 +338,32 @@ class Ground:
         self.children.add(one.pid)
         return one
 
-    def reap(self) -> None:
+    def reap(self) -> bool:
         """Bury orphans that have ended; a child of ours is left to whoever waits for it.
 
         One that is not buried still counts as a process of its user: a stage that found its
         limit used up by the last one's could not start.
+
+        Returns:
+            Whether there were so many that some may be left: a stage on many CPUs may make them
+            as fast as they are buried, and its own limit of time must be looked at meanwhile.
         """
-        while True:
+        for _ in range(_MOST_BURIED):
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
-                return
+                return False
             if found is None:
-                return
+                return False
             if found.si_pid in self.children:
                 break
             os.waitpid(found.si_pid, 0)
+        else:
+            return True
         for pid in scan.children_now() - self.children:  # one of ours has ended before them
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+        return False
 
 
 def _run_cpus(settings: Settings, all_cpus: frozenset[int]) -> frozenset[int]:
@@ -372,21 +396,3 @@ def _filters(level: Level) -> dict[Network, bytes | None]:
         return dict.fromkeys(networks)
     sysv = level.name == "users"  # only there are they seen, counted and swept
     return {one: program(linux.MACHINE, network=one, sysv=sysv) for one in networks}
-
-
-def send(one: scan.Seen, number: int) -> bool:
-    """Signal one process, the very one that was seen; false when it is gone."""
-    try:
-        fd = os.pidfd_open(one.pid)
-    except OSError:
-        return False
-    try:
-        now = scan.seen(one.pid)
-        if now is None or now.started != one.started:
-            return False  # its number belongs to another process by now
-        signal.pidfd_send_signal(fd, number)
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(fd)
-    return True

@@ -1,4 +1,4 @@
-"""One kill(-1) as a slot's user, by a process that the slot's user cannot touch.
+"""kill(-1) as a slot's user, by a process that the slot's user cannot touch.
 
 Source: isolation, finding 1 and section 4.1 (killer). The killer's real and saved uid is
 the reaper's, R, its effective uid the slot's: kill(2) then reaches exactly the processes
@@ -24,19 +24,20 @@ PRIORITY: Final = 5
 """SCHED_FIFO of the spawner, inherited by the killer (isolation, finding 3)."""
 
 
-def kill_uid(ground: Ground, uid: int, number: int) -> Step[None]:
-    """Send one signal to every process of a leased uid.
+def kill_uid(ground: Ground, uid: int, number: int, times: int = 1) -> Step[None]:
+    """Send one signal to every process of a leased uid, so many times on end.
 
     It may come to nothing when the killer is starved: the caller scans and asks again.
 
     Raises:
         RefusedError: an assertion does not hold; nothing was killed.
+        OSError: the machine has no process or no descriptor left for it; nothing was killed.
     """
     yield from ground.killing.taken()
     try:
         if (yield from _last_one_is_gone(ground)):
             _assert_all(ground, uid)
-            yield from _kill(ground, uid, number)
+            yield from _kill(ground, uid, number, times)
     finally:
         ground.killing.open()
 
@@ -69,10 +70,10 @@ def _assert_all(ground: Ground, uid: int) -> None:
         raise RefusedError(f"isolation: process {found[0]} has the reaper's uid {reaper}")
 
 
-def _kill(ground: Ground, uid: int, number: int) -> Step[None]:
+def _kill(ground: Ground, uid: int, number: int, times: int) -> Step[None]:
     one = ground.take_killer()
     try:
-        one.line.send(b"%d %d" % (uid, number))
+        one.line.send(b"%d %d %d" % (uid, number, times))
     except OSError:
         ground.children.discard(one.pid)
         os.waitpid(one.pid, 0)

@@ -107,7 +107,7 @@ class Ruleset:
         scoped = _SCOPE if version >= SCOPE_ABI else 0
         self.fd = -1
         if fs | net | scoped:
-            block = ctypes.create_string_buffer(struct.pack("=QQQ", fs, net, scoped), 24)
+            block = struct.pack("=QQQ", fs, net, scoped)
             size = 24 if version >= SCOPE_ABI else 16 if version >= NET_ABI else 8
             self.fd = call(LANDLOCK_CREATE_RULESET, block, ctypes.c_size_t(size), ctypes.c_uint(0))
             os.set_inheritable(self.fd, False)  # noqa: FBT003 - positional only
@@ -119,7 +119,7 @@ class Ruleset:
         wanted = self._all if rights is None else rights
         if not stat.S_ISDIR(os.fstat(folder).st_mode):
             wanted &= _FILE_RIGHTS & self._all
-        rule = ctypes.create_string_buffer(struct.pack("=Qi", wanted, folder), 12)
+        rule = struct.pack("=Qi", wanted, folder)
         call(
             LANDLOCK_ADD_RULE,
             ctypes.c_int(self.fd),
@@ -144,7 +144,7 @@ class Ruleset:
         """Allow to connect to a TCP port, on whatever host; nothing where TCP is left alone."""
         if self.fd < 0 or not self._is_net_handled:
             return
-        rule = ctypes.create_string_buffer(struct.pack("=QQ", _CONNECT_TCP, port), 16)
+        rule = struct.pack("=QQ", _CONNECT_TCP, port)
         call(
             LANDLOCK_ADD_RULE,
             ctypes.c_int(self.fd),

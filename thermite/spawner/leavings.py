@@ -36,19 +36,23 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 def sweep_leavings(ground: Ground, slot: Slot) -> Step[int]:
     """Remove what a slot's user has left and return how many things that were.
 
+    Until that has been done the slot is noted as unswept, and its next stage waits for it.
+
     Raises:
-        RefusedError: it could not be looked for, or took too long.
+        RefusedError, OSError: it could not be looked for, or took too long.
     """
     if slot.identity is None:
         return 0
     uid = slot.identity.uid
+    slot.unswept = True
     around = ground.shared.is_look_due
-    moved = ground.shared.moved()
+    moved = ground.shared.moved(uid)
     if not around:
         clean = [path for path in moved if _is_clean(uid, path, ground.shared.known)]
-        ground.shared.note(clean, looked_around=False)
+        ground.shared.note(uid, clean, looked_around=False)
         moved = [path for path in moved if path not in clean]
     if not around and not moved and not any(_segments(uid)):
+        slot.unswept = False
         return 0
     duty = partial(_sweep, uid, None if around else moved)
     one = ground.adopt(fork(duty, [], ground.garb(slot)))
@@ -58,9 +62,10 @@ def sweep_leavings(ground: Ground, slot: Slot) -> Step[int]:
     if not in_time or problem is not None:
         raise RefusedError(f"isolation: what {slot.word} left could not be swept: {problem}")
     count, whole, *folders = one.said.decode("utf-8", "surrogateescape").split("\0")
-    ground.shared.note(folders, looked_around=around)
+    ground.shared.note(uid, folders, looked_around=around)
     if whole != _WHOLE and _GAP not in ground.level.gaps:
         ground.level.gaps.append(_GAP)  # more folders than can be looked into at every stage
+    slot.unswept = False
     return int(count)
 
 

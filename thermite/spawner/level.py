@@ -12,7 +12,8 @@ from .ownership import drop_group
 from .reach import can_reach
 from .seccomp import NUMBERS
 from .settings import BadSettingsError, Settings
-from .uids import Leases
+from .uids import REAPER, Leases
+from .watching import UNMAPPED
 
 FEWEST_CPUS: Final = 2
 """Fewest CPUs for real-time runs: one for the run, one for everything else."""
@@ -94,17 +95,28 @@ def _watch_capability() -> int:
     return 0
 
 
+def _look_capability() -> int:
+    """Return what an attendant keeps to see what another user's processes hold, 0: it can't.
+
+    The second one is for what is mapped and has no descriptor any more; it goes without.
+    """
+    effective, _ = linux.capabilities()
+    wanted = 1 << linux.CAP_SYS_PTRACE
+    return effective & (wanted | 1 << linux.CAP_CHECKPOINT_RESTORE) if effective & wanted else 0
+
+
 def _confinement(settings: Settings) -> Level:
     """Return what every level has: no_new_privs, seccomp and Landlock where they exist."""
     version = landlock.abi()
-    # Whose a memfd is says only /proc/PID/fd, and looking there takes CAP_SYS_PTRACE.
-    features, gaps = ["nnp"], ["unmapped_memory"]
+    features, gaps = ["nnp"], ["queued_memory"]
     if linux.MACHINE in NUMBERS:
         features.append("seccomp")
     if version:
         features.append(f"landlock:{version}")
     if version < landlock.SCOPE_ABI:
         gaps.append("abstract_sockets")
+    if "seccomp" not in features:
+        gaps.append(UNMAPPED)  # a thread could have descriptors that nobody is told of
     network = "seccomp" if "seccomp" in features else "open"
     if network == "open":
         gaps.append("network")
@@ -134,7 +146,7 @@ def _namespaces(settings: Settings) -> tuple[Level, dict[str, Slot]]:
     level.name, level.own_view, level.own_pids = "namespaces", True, True
     level.features += ["userns", "pidns", "mntns", "ipcns", "netns", "tmpfs"]
     level.network = "netns+seccomp" if level.network == "seccomp" else "netns"
-    level.gaps = ["clock_lock", "unmapped_memory"]
+    level.gaps = ["clock_lock", *(one for one in level.gaps if one in {"queued_memory", UNMAPPED})]
     return level, {name: Slot(name, net, None) for name, net in settings.slots.items()}
 
 
@@ -143,9 +155,12 @@ def _users(settings: Settings, leases: Leases) -> tuple[Level, dict[str, Slot]]:
     level = _confinement(settings)
     level.name = "users"
     level.watch_capability = _watch_capability()
+    level.look_capability = _look_capability() if "seccomp" in level.features else 0
+    if not level.look_capability and UNMAPPED not in level.gaps:
+        level.gaps.append(UNMAPPED)
     ours = ["thermite", "supervisor"] if settings.children or settings.tried else []
-    leases.take(["reaper", *ours, *settings.slots])
-    level.leases, level.reaper = leases, leases.held["reaper"]
+    leases.take([REAPER, *ours, *settings.slots])
+    level.leases, level.reaper = leases, leases.held[REAPER]
     if settings.children:
         supervisor = leases.held["supervisor"]
         droppers = drop_group()  # else it could not enter the inbox, which is theirs
@@ -171,7 +186,10 @@ def allow_realtime(ground: Ground) -> None:
     with open("/proc/sys/kernel/sched_rt_runtime_us", encoding="ascii") as file:
         unbounded = int(file.read()) < 0
     if not ground.level.is_realtime:
-        problem = "the spawner needs CAP_SYS_NICE and stages with users of their own"
+        problem = (
+            "the spawner needs CAP_SYS_NICE, a control group that has real-time, and stages with"
+            " users of their own"
+        )
     elif len(ground.all_cpus) < FEWEST_CPUS:
         problem = "on one CPU a run would hold up the spawner"
     elif unbounded:

@@ -1,5 +1,8 @@
 """System calls that Python does not wrap, by ctypes; a failure is an OSError.
 
+What the kernel only reads is handed over as bytes: each buffer of ctypes is of a type of its own
+size, and where a type is made a fork copies a hundred pages.
+
 Numbers are from the kernel's headers: include/uapi/linux/{prctl,capability,landlock}.h,
 arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h. The three
 landlock calls, pidfd and close_range have one number on every architecture.
@@ -26,6 +29,8 @@ CAP_SETGID: Final = 6
 CAP_SETUID: Final = 7
 CAP_KILL: Final = 5
 CAP_CHOWN: Final = 0
+CAP_SYS_PTRACE: Final = 19
+CAP_CHECKPOINT_RESTORE: Final = 40
 _CAP_VERSION_3: Final = 0x20080522
 
 _CLOSE_RANGE: Final = 436
@@ -129,9 +134,8 @@ class CapabilityLook:
 def keep_capabilities(mask: int) -> None:
     """Give up every capability but those of `mask`; with no_new_privs for good."""
     low, high = mask & 0xFFFFFFFF, mask >> 32
-    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAP_VERSION_3, 0))
-    sets = ctypes.create_string_buffer(struct.pack("=6I", low, low, 0, high, high, 0))
-    call(_CAPSET[MACHINE], header, sets)
+    header = struct.pack("=Ii", _CAP_VERSION_3, 0)
+    call(_CAPSET[MACHINE], header, struct.pack("=6I", low, low, 0, high, high, 0))
 
 
 def keep_over_setuid(*, on: bool) -> None:
@@ -141,10 +145,8 @@ def keep_over_setuid(*, on: bool) -> None:
 
 def install_filter(program: bytes) -> None:
     """Install a seccomp filter, eight bytes an instruction; needs no_new_privs."""
-    code = ctypes.create_string_buffer(program, len(program))
-    fprog = ctypes.create_string_buffer(
-        struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    )
+    at = ctypes.cast(ctypes.c_char_p(program), ctypes.c_void_p).value
+    fprog = struct.pack("@HP", len(program) // 8, at)
     for flags in (_SECCOMP_FILTER_FLAG_SPEC_ALLOW, 0):
         try:
             call(

@@ -1,10 +1,13 @@
 """One peer's socket: requests in, one reply to each out."""
 
+import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
+from .fork import said_of
 from .ground import Ground
 from .loop import Step, Until
 from .stage import Reply
@@ -20,6 +23,8 @@ from .vocabulary import (
 )
 
 _MOST_REQUESTS: Final = 256
+_CROWDED_S: Final = 10.0
+_TRY_EVERY_S: Final = 0.01
 
 Answer = Callable[[Fields, list[int]], Generator[Until, frozenset[int], Reply] | Reply]
 
@@ -77,12 +82,12 @@ class Listener:
             number = number or refusal.request
             message = write({"id": number, "ok": False, "error": str(refusal)})
         except OSError as error:
-            message = write({"id": number, "ok": False, "error": f"the spawner: {error}"})
+            message = write({"id": number, "ok": False, "error": f"the spawner: {said_of(error)}"})
         finally:
             self._open_requests -= 1
             for fd in fds:
                 os.close(fd)
-        yield from self._send(message, given)
+        yield from self._send(number, message, given)
 
     def _admitted(self, raw: bytes) -> Request:
         request = read_request(raw, self._words)
@@ -92,16 +97,27 @@ class Listener:
             raise refusal
         return request
 
-    def _send(self, message: bytes, fds: list[int]) -> Step[None]:
-        """Send one reply; a peer that does not read makes only its own replies wait."""
+    def _send(self, number: int, message: bytes, fds: list[int]) -> Step[None]:
+        """Send one reply; a peer that does not read makes only its own replies wait.
+
+        Descriptors on their way are counted by user, and a stage may be this very one: what it
+        had on its way when it ended, the kernel takes back a moment later.
+        """
+        given, give_up = fds, time.monotonic() + _CROWDED_S
         try:
             while not self._is_gone:
                 try:
-                    socket.send_fds(self._socket, [message], fds)
+                    socket.send_fds(self._socket, [message], given)
                 except BlockingIOError:
                     yield Until((), None, (self._socket.fileno(),))
-                except OSError:
-                    return
+                except OSError as error:
+                    if error.errno != errno.ETOOMANYREFS:
+                        return
+                    if time.monotonic() > give_up:
+                        words = f"the spawner: {error.strerror}"
+                        message = write({"id": number, "ok": False, "error": words})
+                        given = []
+                    yield Until((), time.monotonic() + _TRY_EVERY_S)
                 else:
                     return
         finally:

@@ -44,6 +44,15 @@ def unshare(flags: int) -> None:
     linux.libc("unshare", ctypes.c_int(flags), about="unshare")
 
 
+def join(fd: int, kind: int) -> None:
+    """Enter a namespace of one kind by its descriptor.
+
+    Raises:
+        OSError: the kernel refused it.
+    """
+    linux.libc("setns", ctypes.c_int(fd), ctypes.c_int(kind), about="setns")
+
+
 def mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:
     """Put a filesystem or a folder at another place (mount(2)).
 
@@ -60,7 +69,7 @@ def close_to_writing(top: str) -> None:
     Raises:
         OSError: the kernel refused it.
     """
-    change = ctypes.create_string_buffer(struct.pack("=4Q", _ATTR_RDONLY_NOSUID, 0, 0, 0), 32)
+    change = struct.pack("=4Q", _ATTR_RDONLY_NOSUID, 0, 0, 0)
     linux.call(
         _MOUNT_SETATTR,
         ctypes.c_int(_AT_FDCWD),

@@ -9,7 +9,6 @@ gone; what all stages have alike is set here, once.
             └─ stage       or its helper (`own_pids`): waits on that line for its order
 """
 
-import array
 import contextlib
 import os
 import signal
@@ -22,11 +21,14 @@ from typing import Final, NoReturn, TypeAlias
 
 from . import linux, namespaces
 from .ahead import BESIDE, LINE_FD, STARTED, Ahead, Init, fork_ahead
+from .networks import Networks
 from .seccomp import Network
 
-Duty: TypeAlias = Callable[[socket.socket, int], None]
-"""What a stage's process does: it gets its line and the spawner's pid, and never returns."""
+Duty: TypeAlias = Callable[[socket.socket, int, int | None], None]
+"""What a stage's process does: it gets its line, the spawner's pid and the descriptor of a network
+that it may join, and never returns."""
 
+_NETWORK_FD: Final = LINE_FD + 1
 _BORN: Final = struct.Struct("=i")
 _ANSWERS_S: Final = 10.0
 """Much slack: a fork takes a millisecond, and on a machine out of breath hundreds of them."""
@@ -71,16 +73,17 @@ class Nursery:
         self._one = fork_ahead(lambda line, parent: _serve(duties, prepare, line, parent))
         self._one.line.settimeout(answers_s)
         self._asked: deque[Asked] = deque()
+        self.networks = Networks()
 
     @property
     def pid(self) -> int:
         """Its own process."""
         return self._one.pid
 
-    def ask(self, kind: int, *, cpus: frozenset[int]) -> Asked:
+    def ask(self, kind: int, *, cpus: frozenset[int], may_join: bool = False) -> Asked:
         """Ask for a process, to be made on other CPUs than this one's, and don't wait.
 
-        kind: the number of its duty.
+        kind: the number of its duty; may_join: it can do with a network that was another's.
 
         Raises:
             OSError: the nursery is gone.
@@ -88,14 +91,16 @@ class Nursery:
         if cpus:
             os.sched_setaffinity(self.pid, cpus)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            given = array.array("i", [theirs.fileno()])
-            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, given)]
-            try:
-                self._one.line.sendmsg([bytes([kind])], rights)
-            except OSError:
-                ours.close()
-                raise
+        kept = self.networks.take() if may_join else []
+        try:
+            socket.send_fds(self._one.line, [bytes([kind])], [theirs.fileno(), *kept])
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            for network in kept:
+                os.close(network)
         asked = Asked(ours)
         self._asked.append(asked)
         return asked
@@ -118,14 +123,16 @@ class Nursery:
             raise BlockingIOError("no further process can be made")
         if by_helper:
             found = _started(asked.line)
-            if found is not None:
-                with contextlib.suppress(ChildProcessError):  # an orphan's burial may be it
-                    os.waitpid(asked.pid, 0)
-                init, stage = found
+            if found is not None:  # the helper is buried as an orphan is, at its end
+                init, stage, network = found
                 asked.line.settimeout(0)
-                return Ahead(
-                    stage, os.pidfd_open(stage), asked.line, Init(init, os.pidfd_open(init))
-                )
+                try:
+                    inside = Init(init, os.pidfd_open(init))
+                    return Ahead(stage, os.pidfd_open(stage), asked.line, inside, network)
+                except OSError:
+                    if network is not None:
+                        os.close(network)
+                    raise
         asked.line.settimeout(0)
         return Ahead(asked.pid, os.pidfd_open(asked.pid), asked.line)
 
@@ -136,19 +143,23 @@ class Nursery:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         self._one.close()
+        self.networks.close()
 
 
-def _started(line: socket.socket) -> tuple[int, int] | None:
-    """Return whom a helper has started, init and stage; None when it tells of a failure."""
+def _started(line: socket.socket) -> tuple[int, int, int | None] | None:
+    """Return whom a helper has started, init and stage, and the descriptor of their network.
+
+    None when it tells of a failure.
+    """
     told = b""
     line.settimeout(_ANSWERS_S)
     with contextlib.suppress(OSError):
         told = line.recv(STARTED.size, socket.MSG_PEEK)
     if told[:1] != BESIDE:
         return None
-    line.recv(STARTED.size)
+    _, fds, _, _ = socket.recv_fds(line, STARTED.size, 1, socket.MSG_CMSG_CLOEXEC)
     _, init, stage = STARTED.unpack(told)
-    return init, stage
+    return init, stage, next(iter(fds), None)
 
 
 def _serve(
@@ -157,7 +168,7 @@ def _serve(
     """Start a process for every word, until the spawner hangs up."""
     prepare()
     while True:
-        word, fds, _, _ = socket.recv_fds(line, 1, 1)
+        word, fds, _, _ = socket.recv_fds(line, 1, 2)
         if not word:
             os._exit(0)
         try:
@@ -165,17 +176,20 @@ def _serve(
         except OSError:
             pid = _FAILED
         if pid == 0:
-            _begin(duties[word[0]], line, fds[0], parent)
-        os.close(fds[0])
+            _begin(duties[word[0]], line, fds, parent)
+        for fd in fds:
+            os.close(fd)
         line.send(_BORN.pack(pid))
 
 
-def _begin(duty: Duty, line: socket.socket, own: int, parent: int) -> NoReturn:
+def _begin(duty: Duty, line: socket.socket, fds: Sequence[int], parent: int) -> NoReturn:
     """Be the process that was asked for."""
+    own, *kept = fds
     try:
         os.dup2(own, line.detach(), inheritable=False)
-        linux.close_from(LINE_FD + 1)
+        network = os.dup2(kept[0], _NETWORK_FD, inheritable=False) if kept else None
+        linux.close_from(LINE_FD + 1 + len(kept))
         linux.die_with_parent(signal.SIGKILL, parent)
-        duty(socket.socket(fileno=LINE_FD), parent)
+        duty(socket.socket(fileno=LINE_FD), parent, network)
     finally:
         os._exit(126)

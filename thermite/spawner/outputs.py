@@ -10,6 +10,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ _KINDS: Final = {
 
 
 _PRINTED: Final = frozenset(range(0x20, 0x7F)) - {ord("\\")}
+_PLAIN: Final = re.compile(r"[ -\[\]-~]*")
+"""What needs no escape."""
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,20 @@ class Report:
     entries: int = 0
     bytes_left: int = 0
     copied: set[str] = field(default_factory=set)
+    is_over: bool = False
 
     def refuse(self, path: str, kind: str, number: int = 0) -> None:
-        """Note a problem; after the hundredth only that there are more."""
-        if len(self.problems) < _MOST_PROBLEMS:
+        """Note a problem; with the hundredth, or a limit, there is no use in going on."""
+        if not self.is_over:
             self.problems.append((escaped(path), kind, number))
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is no use in going on."""
-        return len(self.problems) >= _MOST_PROBLEMS or any(
-            kind in {"entries", "bytes"} for _, kind, _ in self.problems
-        )
+            is_limit = kind in {"entries", "bytes"}
+            self.is_over = is_limit or len(self.problems) >= _MOST_PROBLEMS
 
 
 def escaped(path: str) -> str:
     r"""Return a path's bytes as ASCII text: backslash and what can't be printed as \xNN."""
+    if _PLAIN.fullmatch(path):
+        return path
     return "".join(
         chr(byte) if byte in _PRINTED else f"\\x{byte:02x}" for byte in os.fsencode(path)
     )
@@ -280,18 +281,23 @@ def _take(  # noqa: PLR0917 - the state of one step of the walk
 def _problem(
     order: Order, report: Report, found: os.stat_result, level: int
 ) -> tuple[str, int] | None:
-    kind = stat.S_IFMT(found.st_mode)
     report.entries += level > 0
-    is_file = kind == stat.S_IFREG
-    rules = (
-        (report.entries > order.entries, "entries", order.entries),
-        (level > order.levels, "levels", order.levels),
-        (found.st_uid != order.owner, "owner", found.st_uid),
-        (not is_file and kind != stat.S_IFDIR, _KINDS.get(kind, "kind"), 0),
-        (is_file and found.st_nlink != 1, "hard_link", found.st_nlink),
-        (is_file and found.st_size > report.bytes_left, "bytes", order.total_bytes),
-    )
-    return next(((word, number) for broken, word, number in rules if broken), None)
+    if report.entries > order.entries:
+        return "entries", order.entries
+    if level > order.levels:
+        return "levels", order.levels
+    if found.st_uid != order.owner:
+        return "owner", found.st_uid
+    return None if stat.S_ISDIR(found.st_mode) else _problem_of_file(order, report, found)
+
+
+def _problem_of_file(order: Order, report: Report, found: os.stat_result) -> tuple[str, int] | None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG:
+        return _KINDS.get(kind, "kind"), 0
+    if found.st_nlink != 1:
+        return "hard_link", found.st_nlink
+    return ("bytes", order.total_bytes) if found.st_size > report.bytes_left else None
 
 
 def _copied(  # noqa: PLR0917 - one file's copy
@@ -299,15 +305,18 @@ def _copied(  # noqa: PLR0917 - one file's copy
 ) -> dict[str, Any]:
     """Copy at most the size that was judged into a new file and hash what is written."""
     mode = 0o555 if found.st_mode & 0o111 else 0o444
-    digest, left = hashlib.sha256(), found.st_size
+    left = found.st_size
     copy = os.open(name, _CREATE, mode, dir_fd=target)
     try:
-        while left and (chunk := os.read(fd, min(left, _CHUNK))):
+        chunk = os.read(fd, min(_CHUNK, left))
+        digest = hashlib.sha256(chunk)
+        while chunk:
             left -= len(chunk)
-            digest.update(chunk)
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(copy, view) :]
+            while chunk:
+                chunk = chunk[os.write(copy, chunk) :]
+            if left:
+                chunk = os.read(fd, min(_CHUNK, left))
+                digest.update(chunk)
     finally:
         os.close(copy)
     size = found.st_size - left

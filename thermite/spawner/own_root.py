@@ -8,7 +8,6 @@ Source: isolation, 4.2; user_namespaces(7).
 """
 
 import os
-import socket
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,21 +23,34 @@ _BIND: Final = namespaces.MS_BIND | namespaces.MS_REC
 _PLAIN: Final = namespaces.MS_NOSUID | namespaces.MS_NODEV
 
 
-def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> None:
-    """Return as process 2 of a machine of its own; the caller's process tells of it and leaves.
+def enter(view: View, *, network: bool) -> None:
+    """Enter a machine of its own; process ids are those of the next that are started (`own_pids`).
 
     Args:
-        line: the spawner's, on which the numbers of init and stage are said.
-        spawner: its pidfd, which is closed here.
-        network: keep the machine's network.
+        view: what is seen of the other; network: keep the network.
 
     Raises:
         OSError: the kernel refused.
     """
+    flags = namespaces.NEW_PIDS | namespaces.NEW_MOUNTS | namespaces.NEW_IPC
+    _own(flags | (0 if network else namespaces.NEW_NETWORK))
+    _build(view)
+
+
+def own_networks() -> None:
+    """Get the right to make networks that outlive a stage, and to let others of ours join them.
+
+    Raises:
+        OSError: the kernel refused, and no stage's process can do more.
+    """
+    _own(0)
+
+
+def _own(flags: int) -> None:
+    """Enter a user namespace with the user mapped to itself, which owns all the others."""
     uid, gid = os.getuid(), os.getgid()
-    flags = namespaces.NEW_USER | namespaces.NEW_PIDS | namespaces.NEW_MOUNTS | namespaces.NEW_IPC
     linux.close_to_tracers(closed=False)  # a process that is closed can't write its own maps
-    namespaces.unshare(flags | (0 if network else namespaces.NEW_NETWORK))
+    namespaces.unshare(flags | namespaces.NEW_USER)
     for name, text in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {uid} 1"),
@@ -46,8 +58,6 @@ def enter(view: View, line: socket.socket, spawner: int, *, network: bool) -> No
     ):
         _write(f"{own_pids.PROC}/self/{name}", text)
     linux.close_to_tracers()
-    _build(view)
-    own_pids.enter(line, spawner)
 
 
 def _write(path: str, text: str) -> None:

@@ -42,7 +42,7 @@ def enter(view: View, *, network: bool) -> None:
     """Leave the machine's view for one of this process's own, as root.
 
     Args:
-        view: what stays to be seen; network: keep the machine's network.
+        view: what stays to be seen; network: keep the network.
 
     Raises:
         OSError: the kernel refused.

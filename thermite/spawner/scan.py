@@ -6,7 +6,7 @@ thread has left shows as a zombie while its others run: its state here is theirs
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ _SLAB: Final = 512
 """About what a set or a queue takes up beside what is in it."""
 _DEAD: Final = "ZX"
 _STILL: Final = "Tt"
+_RUNS: Final = "R"
 _GONE: Final = (FileNotFoundError, ProcessLookupError)
 
 
@@ -73,6 +74,8 @@ def _state_of_all(pid: int, state: str, threads: int) -> str:
         return state
     others = [words[0].decode() for words in map(_stat_words, threads_in(pid)) if words]
     alive = [one for one in others if one not in _DEAD]
+    if not alive and len(others) < threads:
+        return _RUNS  # one has left since, and may have handed over to another
     return next((one for one in alive if one not in _STILL), (alive or [state])[0])
 
 
@@ -153,6 +156,12 @@ def seen(pid: int) -> Seen | None:
     )
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether a process has a thread that has not left."""
+    one = seen(pid)
+    return one is not None and one.state not in _DEAD
+
+
 def own_children() -> set[int] | None:
     """Return this single-threaded process's direct children, None where /proc can't say.
 
@@ -175,23 +184,23 @@ def children_now() -> set[int]:
     return {one.pid for one in all_seen().values() if one.parent == own}
 
 
+def table_of(numbers: Iterable[int]) -> dict[int, Seen]:
+    """Return those of some processes that are there, zombies too."""
+    return {pid: one for pid in numbers if (one := seen(pid)) is not None}
+
+
 def all_seen() -> dict[int, Seen]:
     """Return every process, zombies too."""
-    table = {}
-    for pid in pids():
-        one = seen(pid)
-        if one is not None:
-            table[pid] = one
-    return table
+    return table_of(pids())
 
 
-def below(root: int, table: dict[int, Seen]) -> set[int]:
-    """Return the live descendants of `root`, itself included when it lives."""
+def below(roots: Iterable[int], table: dict[int, Seen]) -> set[int]:
+    """Return the live descendants of `roots`, with those of them that are in the table and live."""
     children: dict[int, list[int]] = {}
     for one in table.values():
         children.setdefault(one.parent, []).append(one.pid)
     found: set[int] = set()
-    queue = [root]
+    queue = list(roots)
     while queue:
         pid = queue.pop()
         if pid in found:

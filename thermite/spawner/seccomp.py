@@ -36,6 +36,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "semget": 64,
         "msgget": 68,
         "creat": 85,
+        "ptrace": 101,
         "chmod": 90,
         "fchmod": 91,
         "mknod": 133,
@@ -59,7 +60,10 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "fallocate": 285,
         "perf_event_open": 298,
         "prlimit64": 302,
+        "open_by_handle_at": 304,
         "setns": 308,
+        "process_vm_readv": 310,
+        "process_vm_writev": 311,
         "sched_setattr": 314,
         "bpf": 321,
         "userfaultfd": 323,
@@ -78,6 +82,7 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "fchmodat": 53,
         "openat": 56,
         "unshare": 97,
+        "ptrace": 117,
         "sched_setparam": 118,
         "sched_setscheduler": 119,
         "setpriority": 140,
@@ -91,7 +96,10 @@ NUMBERS: Final[dict[str, dict[str, int]]] = {
         "clone": 220,
         "perf_event_open": 241,
         "prlimit64": 261,
+        "open_by_handle_at": 265,
         "setns": 268,
+        "process_vm_readv": 270,
+        "process_vm_writev": 271,
         "sched_setattr": 274,
         "bpf": 280,
         "userfaultfd": 282,
@@ -106,15 +114,20 @@ _NEW_NUMBERS: Final = {
     "fsmount": 432,
     "fspick": 433,
     "clone3": 435,
+    "close_range": 436,
     "openat2": 437,
+    "pidfd_getfd": 438,
+    "process_madvise": 440,
     "mount_setattr": 442,
+    "memfd_secret": 447,
     "fchmodat2": 452,
     "setxattrat": 463,
 }
 """Calls younger than the common numbering have one number on every architecture."""
 
-_ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3", "openat2")
-"""The last two take their flags and modes where a filter can't see them; libc does without."""
+_ABSENT: Final = ("add_key", "request_key", "keyctl", "clone3", "openat2", "memfd_secret")
+"""clone3 and openat2 take their flags and modes where a filter can't see them, and libc does
+without; what a secret memory holds beyond its mappings, nobody is told."""
 _UNSUPPORTED: Final = ("setxattr", "lsetxattr", "fsetxattr", "setxattrat")
 """On a filesystem in memory they hold what no limit counts; many filesystems have none."""
 _SYSV: Final = ("shmget", "semget", "msgget")
@@ -125,6 +138,9 @@ _FORBIDDEN: Final = (
 )
 _NAMESPACE_FLAGS: Final = 0x7E020000
 """CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; NEWTIME can't be had from clone."""
+_CLONE_FILES: Final = 0x400
+_CLONE_THREAD: Final = 0x10000
+_CLOSE_RANGE_UNSHARE: Final = 0x2
 _KEEP_SIZE: Final = 0x01
 _PUNCH_HOLE: Final = 0x02
 """FALLOC_FL_*: the first alone takes room beyond a file's end, without RLIMIT_FSIZE's bound."""
@@ -141,6 +157,11 @@ _MODE_ARGUMENT: Final = {
 _OPENING: Final = {"open": (1, 2), "openat": (2, 3)}
 """Calls whose mode counts only where their flags make a file: the places of both."""
 _MAKES: Final = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE
+_WRITES: Final = 0o3  # O_WRONLY, O_RDWR
+_TOUCHING: Final = (
+    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "process_madvise"),
+    *("open_by_handle_at", "io_uring_setup"),
+)
 _OWN_PROCESS_ONLY: Final = ("sched_setscheduler", "sched_setparam", "sched_setattr")
 _PRIO_PROCESS: Final = 0
 _IOPRIO_WHO_PROCESS: Final = 1
@@ -191,6 +212,13 @@ def _refuse_bits_of_made(flags: int, mode: int, bits: int) -> bytes:
 def _refuse_unbounded_room() -> bytes:
     body = _op(_ANY_BIT, _KEEP_SIZE, 0, 1) + _refuse(errno.EOPNOTSUPP) + _op(_RETURN, _ALLOW)
     return _argument(1) + _op(_ANY_BIT, _PUNCH_HOLE, 0, 1) + _op(_RETURN, _ALLOW) + body
+
+
+def _refuse_clones() -> bytes:
+    """Refuse new namespaces, and threads with descriptors of their own, which hide there."""
+    body = _argument(0) + _op(_AND, _CLONE_THREAD | _CLONE_FILES)
+    body += _op(_EQUAL, _CLONE_THREAD, 1, 0) + _op(_RETURN, _ALLOW) + _refuse(errno.EPERM)
+    return _argument(0) + _op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1) + _refuse(errno.EPERM) + body
 
 
 def _refuse_limits_of_others() -> bytes:
@@ -245,6 +273,35 @@ def _no_setid_bits(calls: Mapping[str, int]) -> bytes:
     return code
 
 
+def _native(machine: str) -> bytes:
+    """Begin a filter: end whoever calls by another architecture's numbers."""
+    code = _op(_LOAD, _ARCH) + _op(_EQUAL, _ARCHITECTURES[machine], 1, 0)
+    code += _op(_RETURN, _KILL_PROCESS) + _op(_LOAD, _NR)
+    if machine == "x86_64":
+        code += _op(_AT_LEAST, _X32_BIT, 0, 1) + _op(_RETURN, _KILL_PROCESS)
+    return code
+
+
+def watching(machine: str) -> bytes:
+    """Return the filter of who looks at processes by CAP_SYS_PTRACE, and shall not touch them.
+
+    It opens nothing to be written in, memory of others included, and takes no descriptor.
+
+    Raises:
+        KeyError: no table for this architecture.
+    """
+    calls = NUMBERS[machine] | _NEW_NUMBERS
+    code = _native(machine)
+    for name in _TOUCHING:
+        code += _rule(calls[name], _refuse(errno.EPERM))
+    code += _rule(calls["openat2"], _refuse(errno.ENOSYS))
+    for name in calls.keys() & _OPENING.keys():
+        code += _rule(calls[name], _refuse_any_bit(_OPENING[name][0], _WRITES | _MAKES))
+    if "creat" in calls:
+        code += _rule(calls["creat"], _refuse(errno.EPERM))
+    return code + _op(_RETURN, _ALLOW)
+
+
 def program(machine: str, *, network: Network, sysv: bool) -> bytes:
     """Return the filter for one architecture.
 
@@ -255,10 +312,7 @@ def program(machine: str, *, network: Network, sysv: bool) -> bytes:
         KeyError: no table for this architecture: the stage can't be confined here.
     """
     calls = NUMBERS[machine] | _NEW_NUMBERS
-    code = _op(_LOAD, _ARCH) + _op(_EQUAL, _ARCHITECTURES[machine], 1, 0)
-    code += _op(_RETURN, _KILL_PROCESS) + _op(_LOAD, _NR)
-    if machine == "x86_64":
-        code += _op(_AT_LEAST, _X32_BIT, 0, 1) + _op(_RETURN, _KILL_PROCESS)
+    code = _native(machine)
     if network == "none":
         code += _rule(calls["socket"], _allow_only(((0, _AF_UNIX),), errno.EAFNOSUPPORT))
     elif network == "gateway":
@@ -271,7 +325,8 @@ def program(machine: str, *, network: Network, sysv: bool) -> bytes:
         code += _rule(calls[name], _refuse(errno.EOPNOTSUPP))
     for name in _FORBIDDEN:
         code += _rule(calls[name], _refuse(errno.EPERM))
-    code += _rule(calls["clone"], _refuse_any_bit(0, _NAMESPACE_FLAGS))
+    code += _rule(calls["clone"], _refuse_clones())
+    code += _rule(calls["close_range"], _refuse_any_bit(2, _CLOSE_RANGE_UNSHARE))
     code += _rule(calls["fallocate"], _refuse_unbounded_room())
     code += _no_setid_bits(calls)
     code += _rule(calls["prlimit64"], _refuse_limits_of_others())

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import signal
 import sys
 import time
@@ -26,6 +27,8 @@ from .stage import Reply, run_stage
 from .vocabulary import HARNESS, Fields, RefusedError
 
 _FIRST_FREE_FD: Final = 6
+_DESCRIPTORS: Final = 1 << 17
+"""More than a stage can get (`child`); some containers' limit is a thousand million."""
 _LONGEST_END_S: Final = 30.0
 _INFRASTRUCTURE: Final = 10
 """Exit code of a rig that can't start or go on (the system page, Command line)."""
@@ -89,6 +92,9 @@ def prepared(settings: Settings) -> Ground:
         pass  # a stage's child uses 0 to 5 for itself, so nothing of ours may lie there
     os.close(fd)
     os.umask(0o077)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ours = _DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, _DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (ours, most))
     linux.become_subreaper()
     linux.close_to_tracers()
     ground = chosen(settings)
@@ -117,7 +123,8 @@ def _watch_signals(ground: Ground, stop: Callable[[], None]) -> None:
             numbers = os.read(read, 4096)
             if signal.SIGTERM in numbers or signal.SIGINT in numbers:
                 stop()
-            ground.reap()
+            while ground.reap():
+                yield Until((), time.monotonic())
 
     ground.loop.start(hear())
 

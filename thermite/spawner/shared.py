@@ -17,10 +17,15 @@ _LOOK_AROUND_S: Final = 60.0
 
 
 class SharedFolders:
-    """The shared folders that are known, each with its time when it was last looked at."""
+    """The shared folders that are known, and their times when each was last looked at for a user.
+
+    For a user, since what one has left is nothing to who looks for another's: a folder that has
+    not changed since the end of somebody else's stage may have since the end of one's own last.
+    """
 
     def __init__(self) -> None:
-        self._times: dict[str, tuple[int, int]] = {}
+        self._known: set[str] = set()
+        self._looks: dict[int, dict[str, tuple[int, int]]] = {}
         self._next_look = 0.0
 
     @property
@@ -31,23 +36,31 @@ class SharedFolders:
     @property
     def known(self) -> Collection[str]:
         """The paths that are known."""
-        return self._times.keys()
+        return self._known
 
-    def note(self, paths: Iterable[str], *, looked_around: bool) -> None:
-        """Take in folders that a fork has just looked at."""
+    def note(self, uid: int, paths: Iterable[str], *, looked_around: bool) -> None:
+        """Take in folders that have just been looked at for a user, of whom nobody lives."""
         now = time.time_ns()
+        looks = {path: (_changed(path), now) for path in paths}
         if looked_around:
-            self._times.clear()
+            self._known.clear()
+            self._looks[uid] = looks
             self._next_look = time.monotonic() + _LOOK_AROUND_S
-        self._times |= {path: (_changed(path), now) for path in paths}
+        else:
+            self._looks.setdefault(uid, {}).update(looks)
+        self._known |= looks.keys()
 
-    def moved(self) -> list[str]:
-        """Return those that may have changed since they were looked at."""
-        return [
-            path
-            for path, (moment, noted) in self._times.items()
-            if _changed(path) != moment or noted - moment < _SETTLED_NS
-        ]
+    def moved(self, uid: int) -> list[str]:
+        """Return those that may have changed since they were looked at for this user."""
+        looks = self._looks.get(uid, {})
+        return [path for path in self._known if not _is_as_it_was(path, looks.get(path))]
+
+
+def _is_as_it_was(path: str, look: tuple[int, int] | None) -> bool:
+    if look is None:
+        return False
+    moment, noted = look
+    return _changed(path) == moment and noted - moment >= _SETTLED_NS
 
 
 def _changed(path: str) -> int:

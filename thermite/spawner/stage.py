@@ -14,12 +14,14 @@ from .attendant import Watch
 from .child import FAILED, GO, NOT_EXECUTED, OUR_EXEC_ERRORS, READY
 from .ending import Proof, end_slot, kill_main
 from .ground import Ground, Live, Slot
+from .holding import hold_leases
 from .leavings import sweep_leavings
 from .linux import raw_ns
 from .loop import Step, Until
+from .output_log import check_log
 from .preparing import Streams, check_reach, order_of
 from .vocabulary import Fields, RefusedError
-from .watching import Attendant
+from .watching import UNMAPPED, Attendant, looking
 
 Reply = tuple[dict[str, Any], list[int]]
 """A reply's fields, and the descriptors that go with it."""
@@ -42,6 +44,7 @@ class Outcome:
     exec_error: int | None = None
     started_at: str = ""
     is_widened: bool = False
+    is_unseen: bool = False
     before: clock.Counters | None = None
     after: clock.Counters | None = None
 
@@ -51,7 +54,7 @@ def run_stage(ground: Ground, fields: Fields, handed: Sequence[int] = ()) -> Ste
 
     Args:
         handed: at most one descriptor: the stage's own, or, beside a gateway's port, where a
-            listener in the stage's own network goes.
+            listener in the stage's own network goes; and behind it the file of a log.
 
     Raises:
         RefusedError: it can't be started, or something of it survived.
@@ -63,15 +66,26 @@ def run_stage(ground: Ground, fields: Fields, handed: Sequence[int] = ()) -> Ste
         raise RefusedError(f"slot {slot.name} runs a stage already")
     if not fields["argv"]:
         raise RefusedError("a stage needs a program")
-    check_reach(ground, slot, fields, handed)
+    own, logs = _apart(fields, handed)
+    if fields["log"]:
+        check_log(fields, logs)
+    check_reach(ground, slot, fields, own)
+    hold_leases(ground, slot)
     slot.busy = True
     try:
         if not slot.in_block:  # a stage of another job begins after the block that runs now
             yield from ground.timing.passed()
+        if slot.unswept:
+            yield from sweep_leavings(ground, slot)
         with contextlib.ExitStack() as opened:
             return (yield from Course(ground, slot, fields, opened, handed).run())
     finally:
         slot.busy = False
+
+
+def _apart(fields: Fields, handed: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return what is handed to the stage, and the file of its log."""
+    return (handed[:-1], handed[-1:]) if fields["log"] else (handed, ())
 
 
 class Course:
@@ -85,7 +99,7 @@ class Course:
         opened: contextlib.ExitStack,
         handed: Sequence[int],
     ) -> None:
-        self._handed = handed
+        self._handed, self._logs = _apart(fields, handed)
         self._ground, self._slot, self._fields, self._opened = ground, slot, fields, opened
         self._limits = fields["limits"]
         self._cpus = ground.run_cpus if fields["timed"] else ground.all_cpus
@@ -112,6 +126,7 @@ class Course:
         if self._outcome.killed is None:
             self._outcome.killed = attendant.over  # crossed in the stage's last moment
         self._outcome.is_widened |= attendant.is_widened
+        self._outcome.is_unseen = attendant.is_unseen
         return self._reply(proof)
 
     def _ordered(self) -> tuple[Live, socket.socket]:
@@ -121,7 +136,8 @@ class Course:
         try:
             with order_of(*given, self._handed) as (order, fds):
                 one = self._ground.take_stage_process(self._slot, to_gateway=to_gateway)
-                live = Live(one.pid, one.pidfd, self._ground.loop.current, init=one.init)
+                task, net = self._ground.loop.current, one.network
+                live = Live(one.pid, one.pidfd, task, init=one.init, network=net)
                 self._slot.live = live
                 self._opened.callback(one.line.close)
                 # One that died while it waited shows as a stage that does not become ready.
@@ -145,8 +161,9 @@ class Course:
             disk_mib=limits["disk_mib"],
             keep_bytes=min(limits["output_kib"] * _KIB, _MOST_KEPT),
             cpus=sorted(self._cpus) if self._fields["timed"] else None,
+            has_log=bool(self._logs),
         )
-        given = [slot.folder_fd, *self._streams.for_attendant]
+        given = [slot.folder_fd, *self._streams.for_attendant, *self._logs]
         try:
             return self._begun(watch, given)
         except ConnectionError:  # somebody ended it while it had nothing to do
@@ -159,7 +176,8 @@ class Course:
     def _begun(self, watch: Watch, given: list[int]) -> Attendant:
         slot = self._slot
         if slot.attendant is None:
-            slot.attendant = Attendant(self._ground.garb(None))
+            look = self._ground.level.look_capability
+            slot.attendant = Attendant(looking(self._ground.garb(None), look))
             self._ground.adopt(slot.attendant.fork)
         if slot.identity is None:  # a stage of the same user may have moved both elsewhere
             for pid in (0, slot.attendant.fork.pid):
@@ -235,13 +253,21 @@ class Course:
         return replace(proof, swept=swept)
 
     def _end(self, live: Live) -> Step[Proof]:
-        """End the stage in the order of isolation 4.1; main is reaped for its rusage."""
+        """End the stage in the order of isolation 4.1; main is reaped for its rusage.
+
+        Where it has ended by itself, the next one's process is made meanwhile; not at level none,
+        where what is not known yet would be taken for an orphan of this one.
+        """
         kill_main(live)
+        is_told_apart = self._slot.identity is not None or self._ground.level.own_pids
+        if is_told_apart and self._outcome.killed is None:
+            self._ground.prepare_stage(self._slot)
         try:
             proof = yield from end_slot(self._ground, self._slot)
         finally:
             os.close(live.pidfd)
             self._slot.live = None
+            self._ground.hand_on(live, is_proven=self._slot.quarantined is None)
         if self._fields["timed"] and live.cpus is not None:
             self._outcome.is_widened = live.cpus != set(self._cpus)
         if live.ended is not None:
@@ -279,6 +305,8 @@ class Course:
         told = isolation(self._ground, self._slot)
         if self._fields["gateway_port"] is not None and not self._slot.network:
             told["network"] = f"{told['network']}+gateway"
+        if self._outcome.is_unseen and UNMAPPED not in told["gaps"]:
+            told["gaps"] = [*told["gaps"], UNMAPPED]
         return told
 
     def _record(self) -> dict[str, Any]:

@@ -24,6 +24,8 @@ from . import scan
 from .settings import BadSettingsError
 from .shared import Look
 
+REAPER: Final = "reaper"
+"""The killer's own user, whose lease is like a slot's."""
 OWNERS: Final = ("thermite", "supervisor")
 """The slots whose users own files in the rig's folder for as long as it is there."""
 _MOST_CONTENT: Final = 8192
@@ -79,10 +81,33 @@ class Leases:
         """Return whether this rig holds the lock of `uid`."""
         return uid in self._fds
 
+    def renew(self, slot: str) -> bool:
+        """Make a slot's lease again where somebody has thrown its file away.
+
+        Else another rig could lease the number, and each would end the other's stages.
+
+        Returns:
+            False when somebody else has it by now.
+
+        Raises:
+            OSError, BadSettingsError: it can't be made again.
+        """
+        uid = self.held[slot]
+        fd = self._fds.get(uid)
+        if fd is not None and _is_at(f"{self.folder}/{uid}", fd):
+            return True
+        _make_private(self.folder)
+        is_had = self._lock(uid, slot)
+        if fd is not None:
+            os.close(fd)
+            if not is_had:
+                del self._fds[uid]
+        return is_had
+
     def release(self, uid: int) -> None:
         """Give back what a dead spawner left and no slot of this one needs."""
         path = f"{self.folder}/{uid}"
-        if not _is_kept(path):
+        if _is_at(path, self._fds[uid]) and not _is_kept(path):  # else it is another rig's by now
             os.unlink(path)
         os.close(self._fds.pop(uid))
         if uid in self.left_behind:
@@ -174,12 +199,20 @@ def _locked(path: str) -> int | None:
     fd = os.open(path, flags, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.stat(path).st_ino == os.fstat(fd).st_ino:
+        if _is_at(path, fd):
             return fd
-    except (BlockingIOError, FileNotFoundError):
+    except BlockingIOError:
         pass
     os.close(fd)
     return None
+
+
+def _is_at(path: str, fd: int) -> bool:
+    """Return whether an open lease's file is still the one at its path."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
 
 
 def _content(path: str) -> list[str]:

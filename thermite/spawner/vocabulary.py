@@ -35,6 +35,7 @@ HARNESS: Final[Mapping[str, Shape]] = {
         "join_output": "flag",
         "readable": "texts",
         "gateway_port": "count?",
+        "log": "flag",
     },
     "kill": {"slot": "text"},
     "collect": {"slot": "text", "paths": "texts", "limits": "collect_limits"},

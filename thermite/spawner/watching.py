@@ -6,15 +6,29 @@ import signal
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
-from .attendant import DONE, END, OVER, WIDENED, Watch, attend_for_ever
+from . import linux
+from .attendant import DONE, END, OVER, UNSEEN, WIDENED, Watch, attend_for_ever
 from .fork import Fork, Garb, end, fork, trouble
 from .loop import Step, Until
+from .seccomp import watching
 
 _DRAIN_S: Final = 15.0
 """How long the output may take to close (Kit manifest, Limits)."""
+UNMAPPED: Final = "unmapped_memory"
+"""The gap of a level, or of one stage, where memory that nobody maps can't be counted."""
+
+
+def looking(garb: Garb, capability: int) -> Garb:
+    """Return what an attendant wears: with leave to look at processes, and none to touch them.
+
+    capability: what it takes to look at another user's, 0 where they are its own.
+    """
+    if not capability:
+        return garb
+    return replace(garb, keep=garb.keep | capability, program=watching(linux.MACHINE))
 
 
 class Attendant:
@@ -28,6 +42,7 @@ class Attendant:
         theirs.close()
         self.over: str | None = None
         self.is_widened = False
+        self.is_unseen = False
         self.is_gone = False
 
     @property
@@ -37,7 +52,7 @@ class Attendant:
 
     def begin(self, watch: Watch, fds: Sequence[int]) -> None:
         """Give it a stage to watch."""
-        self.over, self.is_widened = None, False
+        self.over, self.is_widened, self.is_unseen = None, False, False
         socket.send_fds(self._line, [json.dumps(asdict(watch)).encode()], list(fds))
 
     def hear(self) -> bool:
@@ -52,6 +67,7 @@ class Attendant:
         if word in OVER and self.over is None:
             self.over = OVER[word]
         self.is_widened |= word == WIDENED
+        self.is_unseen |= word == UNSEEN
         return word == DONE
 
     def wind_up(self) -> None:
