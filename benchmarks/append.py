@@ -31,7 +31,7 @@ from thermite.campaign.state import State
 from thermite.command.instant import write_instant
 from thermite.command.signing_key import SigningKey
 from thermite.ledger.append import Ledger
-from thermite.ledger.encode import decode_all, encode
+from thermite.ledger.encode import decode_all, encode_all
 from thermite.ledger.replay import PAGE_ROWS
 from thermite.schema.event import ENVELOPES, Check, CommandRefused, Event, LedgerOpened, Run
 from thermite.schema.stage import IsolationRecord, ProofOfZero, RunRecord
@@ -234,17 +234,21 @@ class Side:
 
 
 def play(ledger: Ledger, raw: Raw, first: int, group: int, commits: int) -> tuple[Side, Side]:
-    """Let both do their commits in turn; what each writes is made just before, as in a rig."""
+    """Let both do their commits in turn.
+
+    What a side writes is made just before its turn, as in a rig: who comes right after the
+    other's sync would meet a processor whose caches that emptied, with whatever it does first.
+    """
     ours, peer = Side(), Side()
     for at in range(commits):
-        events = [campaign_event(first + at * group + one) for one in range(group)]
-        ready = [(row.type, row.body, row.leaf) for row in map(encode, events)]
-        turns: list[tuple[Side, Callable[[], object]]] = [
-            (ours, partial(ledger.append, events)),
-            (peer, partial(raw.append, ready)),
-        ]
-        for side, commit in turns if at % 2 == 0 else reversed(turns):
-            side.take(commit)
+        for turn in (at, at + 1):
+            events = [campaign_event(first + at * group + one) for one in range(group)]
+            rows = encode_all(events)
+            ready = [*zip(rows.types, rows.bodies, rows.leaves, strict=True)]
+            if turn % 2 == 0:
+                ours.take(partial(ledger.append, events))
+            else:
+                peer.take(partial(raw.append, ready))
     return ours, peer
 
 

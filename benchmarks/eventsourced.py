@@ -41,8 +41,11 @@ from thermite.schema.event import ENVELOPES, PAYLOADS, TAG_OF, Event
 
 EVENTS: Final = 4000
 """Events of their aggregate, which takes as long to replay as a hundred thousand of ours."""
-SINGLE: Final = 150
+SINGLE: Final = 1000
 TOGETHER: Final = 1000
+LISTS: Final = 4
+"""Commits of a round, of one event and of a thousand: SQLite copies its log into the file at each
+thousand pages, and a round is long enough that either side pays for that in most of them."""
 
 
 class Theirs:
@@ -126,7 +129,7 @@ def appended(folder: Path) -> Iterator[Row]:
     key = SigningKey.generate()
     theirs, alone = Theirs(folder / "saved.db"), Theirs(folder / "recorded.db")
     with Ledger.create(folder / "ours.db", opened(key), key, now=now) as ledger:
-        for count, group in ((SINGLE, 1), (1, TOGETHER)):
+        for count, group in ((SINGLE, 1), (LISTS, TOGETHER)):
             ratios = []
             for turn in range(ROUNDS_OF_NINE):
                 lists = _lists(turn, count, group)

@@ -60,24 +60,40 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def served(folder: Path, public: Path) -> Iterator[psutil.Process]:
-    """Serve a rig that trusts a key, and give its process."""
+def served(
+    folder: Path, public: Path
+) -> Iterator[tuple[psutil.Process, Callable[[Callable[[], object]], None]]]:
+    """Serve a rig that trusts a key, and give its process and how to wait for what it does."""
     where = ["--state", str(folder / "rig"), "--trust", str(public), "--fallback"]
     argv = [sys.executable, "-m", "thermite", "rig", "serve", *where]
     with (folder / "rig.log").open("wb") as log:
         process = subprocess.Popen(argv, env=environment(folder), stdout=log, stderr=log)
+
+    def until(done: Callable[[], object]) -> None:
+        wait(done, lambda: ended(process, folder))
+
     try:
-        wait((folder / "rig" / "outbox" / "rig.json").exists)
-        yield psutil.Process(process.pid)
+        until((folder / "rig" / "outbox" / "rig.json").exists)
+        yield psutil.Process(process.pid), until
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
 
 
-def wait(done: Callable[[], object]) -> None:
-    """Wait for something that the rig does."""
+def ended(process: "subprocess.Popen[bytes]", folder: Path) -> str | None:
+    """Return in words how a rig ended that should serve, None while it does."""
+    if process.poll() is None:
+        return None
+    said = (folder / "rig.log").read_text(encoding="utf-8", errors="replace").strip()
+    return f"the rig can't be served (exit {process.returncode}): {said[-1000:]}"
+
+
+def wait(done: Callable[[], object], ended: Callable[[], str | None]) -> None:
+    """Wait for something that the rig does; one that has ended never does it."""
     end = time.monotonic() + PATIENCE_S
     while not done():
+        if (said := ended()) is not None:
+            sys.exit(said)
         if time.monotonic() > end:
             raise TimeoutError(f"not within {PATIENCE_S:.0f} s")
         time.sleep(0.01)
@@ -133,7 +149,7 @@ def flood(folder: Path, files: int) -> None:
     public = folder / "operator.pub"
     public.write_text(f"{key.public.line('operator')}\n", encoding="utf-8")
     inbox = folder / "rig" / "inbox"
-    with served(folder, public) as process:
+    with served(folder, public) as (process, until):
         thermite(folder, "rig", "add", "bench", "--inbox", str(inbox))
         rig = known(folder)
         count = FIRST + files // NEW_IN
@@ -145,7 +161,7 @@ def flood(folder: Path, files: int) -> None:
         ]
         first, new = orders[:FIRST], orders[FIRST:]
         drop(inbox, [order.raw for order in first], "first")
-        wait(lambda: is_empty(inbox))
+        until(lambda: is_empty(inbox))
         copies = [first[at % FIRST].raw for at in range(files - len(new))]
         stopped = process_of(process, "supervisor")
         both = (stopped, process_of(process, "thermite.harness"))
@@ -155,13 +171,13 @@ def flood(folder: Path, files: int) -> None:
         before = [used(one) for one in both]
         start = time.perf_counter()
         stopped.resume()
-        wait(lambda: is_empty(inbox))
+        until(lambda: is_empty(inbox))
         took = time.perf_counter() - start
         costs = [1e6 * (used(one) - was) / files for one, was in zip(both, before, strict=True)]
         own = time.process_time()
         raw = least(folder, [*copies, *(order.raw for order in new)], key)
         own = 1e6 * (time.process_time() - own) / files
-        wait(lambda: has_receipts(folder, count))
+        until(lambda: has_receipts(folder, count))
     accepted = [
         row.event.data.sha256
         for row in recorded(folder / "rig" / "ledger.db")

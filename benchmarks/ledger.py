@@ -15,8 +15,6 @@ import sqlite3
 import statistics
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -28,7 +26,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import eventsourced
+from benchmarks import disk, eventsourced
 from benchmarks.append import (
     BODIES,
     ROUNDS_OF_NINE,
@@ -56,37 +54,32 @@ from thermite.schema.event import Event
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "guarantees.md"
 BEGIN: Final = "<!-- measured: benchmarks/ledger.py --write -->\n"
 END: Final = "<!-- end of what was measured -->\n"
-WALL_COMMITS: Final = {1: 60, 10: 40, 100: 20}
-CPU_COMMITS: Final = {1: 300, 1000: 6}
-PRODUCERS: Final = 64
+CPU_COMMITS: Final = {1: 1000, 1000: 6}
+HEAD: Final = ("| goal | floor | ratio | middle half | |", "|---|---|---|---|---|")
+DELAYED: Final = (
+    "No disk of this machine, but its own with each sync delayed, of ours and of the peer's alike:"
+)
 STORY: Final = 20_000
 """Events of the ledger that is read."""
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own is made in it)
 A_MILLION: Final = 1_000_000
 
 
-def appended(folder: Path, memory: Path) -> Iterator[Row]:
-    """Ours beside raw sqlite3 with the same pragmas: by the wall, then by the processor.
+def appended(memory: Path) -> Iterator[Row]:
+    """Ours beside raw sqlite3 with the same pragmas, by the processor.
 
     Args:
-        folder: on the disk that matters.
         memory: in memory where there is room, since the processor time of a sync is not ours.
     """
     key = SigningKey.generate()
-    floors = {1: 0.90, 10: 0.80, 100: 0.80}
-    for by, commits in (("wall", WALL_COMMITS), ("CPU", CPU_COMMITS)):
-        for group, count in commits.items():
-            where = folder if by == "wall" else memory
-            raw, ratios = Raw(where / f"raw-{by}-{group}.db"), []
-            path = where / f"ours-{by}-{group}.db"
-            with Ledger.create(path, opened(key), key, now=now) as ledger:
-                for turn in range(ROUNDS_OF_NINE):
-                    ours, peer = play(ledger, raw, turn * count * group, group, count)
-                    sides = (peer.wall, ours.wall) if by == "wall" else (peer.cpu, ours.cpu)
-                    ratios.append(sides[0] / sides[1])
-            floor = floors[group] if by == "wall" else {1: 0.65, 1000: 0.33}[group]
-            many = "1 event" if group == 1 else f"{group:,} events"
-            yield Row(f"append, {many} a commit, {by}, of raw sqlite3", floor, ratios)
+    for (group, count), floor in zip(CPU_COMMITS.items(), (0.65, 0.33), strict=True):
+        raw, ratios = Raw(memory / f"raw-{group}.db"), []
+        with Ledger.create(memory / f"ours-{group}.db", opened(key), key, now=now) as ledger:
+            for turn in range(ROUNDS_OF_NINE):
+                ours, peer = play(ledger, raw, turn * count * group, group, count)
+                ratios.append(peer.cpu / ours.cpu)
+        many = "1 event" if group == 1 else f"{group:,} events"
+        yield Row(f"append, {many} a commit, CPU, of raw sqlite3", floor, ratios)
 
 
 def encoded(memory: Path) -> Row:
@@ -94,49 +87,22 @@ def encoded(memory: Path) -> Row:
     key, ratios = SigningKey.generate(), []
     raw, encoder = Raw(memory / "encoding.db"), msgspec.json.Encoder()
 
-    def write(events: Sequence[Event]) -> None:
-        raw.append([("run", encoder.encode(event), bytes(32)) for event in events])
+    def write(lists: Sequence[Sequence[Event]]) -> None:
+        for events in lists:
+            raw.append([("run", encoder.encode(event), bytes(32)) for event in events])
 
     with Ledger.create(memory / "encoded.db", opened(key), key, now=now) as ledger:
         for turn in range(ROUNDS_OF_NINE):
-            events = [campaign_event(turn * 1000 + at) for at in range(1000)]
-            ratios.append(used(partial(write, events)) / used(partial(ledger.append, events)))
+            firsts = range(turn * 4000, (turn + 1) * 4000, 1000)
+            lists = [[campaign_event(first + at) for at in range(1000)] for first in firsts]
+            ratios.append(used(partial(write, lists)) / used(partial(each, ledger.append, lists)))
     return Row("append, 1,000 events a commit, CPU, of raw sqlite3 that encodes", 0.47, ratios)
 
 
-def produced(folder: Path) -> Row:
-    """64 threads that each wait for their event to be durable, of the same one at a time."""
-    key, ratios = SigningKey.generate(), []
-    with Ledger.create(folder / "many.db", opened(key), key, now=now) as ledger:
-        for turn in range(ROUNDS_OF_NINE):
-            events = [run_event(turn * 10_000 + at) for at in range(16 * PRODUCERS)]
-            grouped = walled(partial(together, ledger.append, events))
-            alone = [run_event(turn * 10_000 + 5_000 + at) for at in range(PRODUCERS)]
-            lock = threading.Lock()
-
-            def one_at_a_time(one: list[Event], lock: threading.Lock = lock) -> object:
-                with lock:
-                    return ledger.append(one)
-
-            single = walled(partial(together, one_at_a_time, alone))
-            ratios.append((len(events) / grouped) / (len(alone) / single))
-    return Row(f"{PRODUCERS} durable producers, of one commit each", 15, ratios)
-
-
-def together(append: Callable[[list[Event]], object], events: Sequence[Event]) -> None:
-    """Append from 64 threads at once; each waits for its own before it goes on."""
-
-    def produce(own: Sequence[Event]) -> None:
-        for event in own:
-            append([event])
-
-    threads = [
-        threading.Thread(target=produce, args=(events[at::PRODUCERS],)) for at in range(PRODUCERS)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def each(append: Callable[[Sequence[Event]], object], lists: Sequence[Sequence[Event]]) -> None:
+    """Append lists one after the other."""
+    for events in lists:
+        append(events)
 
 
 def read(folder: Path) -> Iterator[Row]:
@@ -213,13 +179,6 @@ def grown(folder: Path) -> Row:
     )
 
 
-def walled(act: Callable[[], object]) -> float:
-    """Return how long something takes by the wall, s."""
-    start = time.perf_counter()
-    act()
-    return time.perf_counter() - start
-
-
 def into_page(begin: str, end: str, where: str, lines: Sequence[str]) -> None:
     """Write a table between its two marks in the page of guarantees."""
     head, rest = PAGE.read_text(encoding="utf-8").split(begin)
@@ -255,11 +214,12 @@ def rows(folder: Path, *, long: bool) -> Iterator[Row]:
     """Give each row as soon as it is measured."""
     memory = MEMORY if os.access(MEMORY, os.W_OK) else folder
     with tempfile.TemporaryDirectory(dir=memory, prefix="ledger-") as name:
-        yield from appended(folder, Path(name))
+        yield from disk.appended(folder)
+        yield from appended(Path(name))
         yield encoded(Path(name))
         if eventsourced.missing() is None:
             yield from eventsourced.appended(Path(name))
-    yield produced(folder)
+    yield disk.produced(folder)
     yield from read(folder)
     yield signed(folder)
     if long:
@@ -277,14 +237,22 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="a million events, too")
     args = parser.parse_args()
     before = os.getloadavg()[0]
-    lines = ["| goal | floor | ratio | middle half | |", "|---|---|---|---|---|"]
-    print(*lines, sep="\n", flush=True)
+    lines: list[str] = []
+
+    def tell(*said: str) -> None:
+        lines.extend(said)
+        print(*said, sep="\n", flush=True)
+
+    tell(*HEAD)
     with tempfile.TemporaryDirectory(dir=args.folder, prefix="ledger-") as folder:
         for row in rows(Path(folder), long=args.long):
-            lines.append(row.line())
-            print(lines[-1], flush=True)
+            tell(row.line())
+        if disk.missing() is None:
+            tell("", DELAYED, "", *HEAD)
+            for row in disk.delayed(Path(folder)):
+                tell(row.line())
         where = machine(Path(folder), (before, os.getloadavg()[0]))
-    print(*filter(None, [eventsourced.missing()]), f"\n{where}")
+    print(*filter(None, [eventsourced.missing(), disk.missing()]), f"\n{where}", sep="\n")
     if args.write:
         into_page(BEGIN, END, where, lines)
 

@@ -38,6 +38,7 @@ ONCE = {"command_accepted": "command:{issuer}:{id}", "assignment_created": "assi
 FAULTS = (InvalidSignature, ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
           RecursionError)
 BUSY = {5, 8, 10, 14}  # SQLite's codes: locked, read-only, disk, can't open: not the file's fault
+ODD = "SELECT 1 FROM sqlite_schema s, pragma_table_xinfo(s.name) WHERE s.type = 'view' OR hidden"
 def need(good: object, why: str) -> None:
     if not good:
         raise ValueError(why)
@@ -168,12 +169,12 @@ def told(events: list[Event], *, whole: bool) -> Iterator[str]:
             except FAULTS as bad:
                 yield f"FAIL {name}: {bad}"
             champions[of] = data["commit"]
-def ledger(path: Path, events: list[Event]) -> str:
-    """Fill events; return a line, or raise at the first fault."""
+def ledger(path: Path, events: list[Event]) -> str:  # fills events, raises at the first fault
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     db, stack, seq = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True), [], 0
     ids = [*db.execute("SELECT * FROM pragma_application_id, pragma_user_version")]
     need(ids == [(0x54484D4C, 1)], f"application id and version are {ids}")
+    need(not [*db.execute(ODD)], "a view or a computed column, which may be endless")
     head, notes = b"", dict(db.execute("SELECT size, note FROM checkpoints ORDER BY size"))
     for number, kind, body, hashed, key in db.execute("SELECT * FROM events ORDER BY seq"):
         seq, leaf = seq + 1, sha(b"\0", body)
@@ -196,8 +197,7 @@ def ledger(path: Path, events: list[Event]) -> str:
     need(max(must, default=1) <= max(notes, default=0), f"no checkpoint signs event {must[-1:]}")
     need(min(gaps) >= 0 and max(gaps) <= BETWEEN, f"events between the checkpoints: {gaps}")
     return f"{seq} events, {len(notes)} checkpoints, {gaps[-1]} events after the last"
-def carried(path: Path, events: list[Event]) -> str:
-    """Fill events from a promotion file; return a line, or raise at the first fault."""
+def carried(path: Path, events: list[Event]) -> str:  # of a promotion file, else as `ledger`
     raw = path.read_bytes() if path.stat().st_size <= MOST_BYTES else b"{}"
     file = json.loads(raw, object_pairs_hook=once)
     need(file.get("format") == "thermite.promotion/1", "this is no thermite.promotion/1")

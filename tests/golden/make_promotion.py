@@ -16,7 +16,7 @@ KEY = SigningKey.from_raw(bytes(range(1, 33)))
 def make(folder: Path) -> Path:
     """Run the campaign in a folder and return the path of its ledger."""
     candidates = {"01-fast": {"ms": 80}, "02-same": {"ms": 80, "comment": 1}}
-    home = Home(folder, {"ms": 100}, candidates, key=KEY)
+    home = Home(folder, {"ms": 100}, candidates, key=KEY, on_disk=True)
     assert Life(home).run()
     return home.rig.ledger
 

@@ -39,3 +39,10 @@ def ledger(path: Path, facts: Facts, rig_key: SigningKey, clock: Clock) -> Itera
 @pytest.fixture
 def reopen(path: Path, rig_key: SigningKey, clock: Clock) -> Callable[[], Ledger]:
     return lambda: Ledger.open(path, rig_key, now=clock)
+
+
+@pytest.fixture
+def filled(ledger: Ledger, facts: Facts, path: Path) -> Path:
+    ledger.append([facts.verdict(), facts.steered()])
+    ledger.close()
+    return path

@@ -1,11 +1,13 @@
 """A process that writes to a ledger and says what is acknowledged, until it is ended.
 
 Usage: producer.py PATH MODE; one line `SEQ HEAD` after each append. MODE `groups` appends 1,
-5 and 50 events in turn without end; `singles` appends 200 events one by one and exits; `full`
+5 and 50 events in turn without end; `synced` appends 200 groups of 1 to 3 and says how often
+each was synced, by the size of the file SYNCS, to which somebody writes a byte for each; `full`
 appends until the disk refuses, makes room, opens the ledger again and goes on; `faulty`
 appends 12 lists of 3 and says each that is durable, until the disk refuses.
 """
 
+import os
 import resource
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 from tests.ledger.facts import Clock, Facts
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, LedgerUnavailableError
+from thermite.harness.book import make_ledger, open_ledger
 from thermite.ledger.append import Ledger
 
 KEY = SigningKey.from_raw(bytes(range(32)))
@@ -26,8 +29,8 @@ def tell(*words: object) -> None:
 
 def opened(path: Path, facts: Facts) -> Ledger:
     if path.exists():
-        return Ledger.open(path, KEY, now=CLOCK)
-    return Ledger.create(path, facts.opened(), KEY, now=CLOCK)
+        return open_ledger(path, KEY, witnessed=0)
+    return make_ledger(path, facts.opened(), KEY)
 
 
 def groups(ledger: Ledger, facts: Facts) -> None:
@@ -37,10 +40,12 @@ def groups(ledger: Ledger, facts: Facts) -> None:
             tell(ledger.size, ledger.head.hex())
 
 
-def singles(ledger: Ledger, facts: Facts) -> None:
-    for _ in range(200):
-        ledger.append([facts.steered()])
-    tell(ledger.size, ledger.head.hex())
+def synced(ledger: Ledger, facts: Facts) -> None:
+    counted = Path(os.environ["SYNCS"])
+    for number in range(200):
+        before = counted.stat().st_size
+        ledger.append([facts.steered() for _ in range(number % 3 + 1)])
+        tell(counted.stat().st_size - before)
 
 
 def faulty(ledger: Ledger, facts: Facts) -> None:
@@ -87,7 +92,7 @@ def main() -> None:
         full(path, facts)
         return
     with opened(path, facts) as ledger:
-        {"groups": groups, "singles": singles, "faulty": faulty}[mode](ledger, facts)
+        {"groups": groups, "synced": synced, "faulty": faulty}[mode](ledger, facts)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,18 @@
 """What `append` promises: whole or not at all, durable, in order, once."""
 
+import linecache
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
+from types import FrameType
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +22,7 @@ from tests.requirement import shows
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
-from thermite.ledger.encode import encode
+from thermite.ledger.encode import encode_all
 from thermite.ledger.replay import recorded
 from thermite.ledger.write import Waiting
 from thermite.schema.event import Event
@@ -45,6 +50,22 @@ def test_a_ledger_goes_on_after_it_was_closed(
 def test_an_empty_list_is_no_event(ledger: Ledger) -> None:
     assert ledger.append([]) == []
     assert ledger.size == 1
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_list_of_any_length_is_written_whole_and_in_order(
+    ledger: Ledger, facts: Facts, path: Path, *, keyed: bool
+) -> None:
+    """Many rows go by one statement, few by one each."""
+    sent: list[Event] = []
+    for length in (2, 4, 5, 6, 63, 64, 65, 68, 69, 133):
+        events = [facts.steered() for _ in range(length)]
+        if keyed:
+            events[length // 2] = facts.verdict(attempt=length)
+        first = ledger.size + 1
+        assert ledger.append(events) == [*range(first, first + length)]
+        sent += events
+    assert [row.event for row in recorded(path, after=1)] == sent
 
 
 def test_the_same_fact_twice_is_one_event(ledger: Ledger, facts: Facts) -> None:
@@ -180,6 +201,26 @@ def test_an_interrupt_in_the_middle_leaves_nothing_behind(
     assert [row.seq for row in recorded(path)] == [1, 2]
 
 
+def test_a_file_that_another_program_holds_is_said_and_can_be_written_to_afterwards(
+    path: Path, facts: Facts, rig_key: SigningKey, clock: Clock
+) -> None:
+    with Ledger.create(path, facts.opened(), rig_key, now=clock) as ledger:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LedgerError, match="another program holds the ledger"):
+                ledger.append([facts.steered()])
+        assert ledger.problem is None
+        assert ledger.append([facts.steered()]) == [2]
+        assert ledger.append([facts.steered(), facts.steered()]) == [3, 4]
+        size, head = ledger.size, ledger.head
+        root = ledger.root_at(4)
+    kept = [*recorded(path)]
+    assert [row.seq for row in kept] == [1, 2, 3, 4]
+    assert (size, head) == (4, kept[-1].hash)
+    with Ledger.open(path, rig_key, now=clock) as again:
+        assert again.root_at(4) == root
+
+
 def test_a_conflict_does_not_touch_what_shares_its_transaction(
     ledger: Ledger, facts: Facts, path: Path
 ) -> None:
@@ -191,7 +232,7 @@ def test_a_conflict_does_not_touch_what_shares_its_transaction(
         [facts.verdict(), facts.verdict(2)],
         [facts.verdict()],
     ]
-    waiting = [Waiting([encode(event) for event in one]) for one in lists]
+    waiting = [Waiting(encode_all(one)) for one in lists]
     ledger._writer.write(waiting)
     assert [one.seqs for one in waiting if one.problem is None] == [[3], [4, 5], [4]]
     assert "dedup conflict" in str(waiting[1].problem)
@@ -201,3 +242,110 @@ def test_a_conflict_does_not_touch_what_shares_its_transaction(
         "verdict",
         "verdict",
     ]
+
+
+def test_an_interrupt_at_any_moment_leaves_nobody_behind_and_acknowledges_nothing_else(
+    tmp_path: Path, facts: Facts, rig_key: SigningKey
+) -> None:
+    """An interrupt comes where Python looks for signals: behind a call, and in each loop."""
+    moment, whole = 0, False
+    while not whole:
+        now = Held()
+        place = tmp_path / f"{moment}.db"
+        with Ledger.create(place, facts.opened(), rig_key, now=now) as ledger:
+            whole = interrupted_at(moment, ledger, now, facts, place)
+        moment += 3  # all of them take 5 s
+    assert moment > 100
+
+
+def interrupted_at(moment: int, ledger: Ledger, now: Held, facts: Facts, place: Path) -> bool:
+    """Lead for two others, with an interrupt at one moment; return whether none was left."""
+    told: dict[str, list[int]] = {}
+
+    def append(event: Event) -> None:
+        with suppress(LedgerError):
+            told[event.id] = ledger.append([event])
+
+    now.hold()
+    threads = [started(lambda: append(facts.refused()))]
+    assert now.looked.wait(PATIENCE_S)
+    left = moment
+
+    def tracer(frame: FrameType, what: str, _: object) -> Any:  # noqa: ANN401 - as the module says
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(("ledger/append.py", "ledger/write.py")):
+            return None
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        # A `with` line comes again before the lock is given back, where no signal is looked for.
+        if what == "line" and not line.lstrip().startswith("with "):
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+        return tracer
+
+    def others() -> None:
+        while not (ledger._queue or gone.is_set()):
+            time.sleep(0.0005)
+        threads.extend(started(partial(append, facts.steered())) for _ in range(2))
+        while len(ledger._queue) < 2:
+            time.sleep(0.0005)
+        now.go.set()
+
+    gone = Flag()
+    other = started(others)
+    before = sys.gettrace()
+    mine = facts.steered()
+    sys.settrace(tracer)
+    with suppress(KeyboardInterrupt):
+        told[mine.id] = ledger.append([mine])
+    sys.settrace(before)
+    gone.set()
+    other.join(PATIENCE_S)
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert not [one for one in (other, *threads) if one.is_alive()], moment
+    append(facts.steered())
+    stored = {row.event.id: [row.seq] for row in recorded(place)}
+    assert told.items() <= stored.items(), moment
+    return left >= 0
+
+
+def test_a_storm_of_signals_stops_no_other_caller(
+    tmp_path: Path, facts: Facts, rig_key: SigningKey, clock: Clock
+) -> None:
+    """A signal may come inside a lock of the library's own, which no tracer sees."""
+    interrupts = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        raise KeyboardInterrupt
+
+    for storm in range(40):
+        place = tmp_path / f"{storm}.db"
+        with Ledger.create(place, facts.opened(), rig_key, now=clock) as ledger:
+            told: dict[str, list[int]] = {}
+
+            def append(ledger: Ledger = ledger, told: dict[str, list[int]] = told) -> None:
+                with suppress(LedgerError):
+                    for _ in range(40):
+                        event = facts.steered()
+                        told[event.id] = ledger.append([event])
+
+            others = [started(append) for _ in range(3)]
+            before = signal.signal(signal.SIGALRM, interrupt)
+            try:
+                for step in range(60):
+                    with suppress(KeyboardInterrupt, LedgerError):
+                        signal.setitimer(signal.ITIMER_REAL, 4e-6 * (1 + step))
+                        ledger.append([facts.steered()])
+                        signal.setitimer(signal.ITIMER_REAL, 0)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
+            for other in others:
+                other.join(PATIENCE_S)
+            assert not [other for other in others if other.is_alive()]
+        stored = {row.event.id: [row.seq] for row in recorded(place)}
+        assert told.items() <= stored.items()
+    assert interrupts > 0

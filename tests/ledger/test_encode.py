@@ -4,20 +4,33 @@ import math
 
 import msgspec
 import pytest
+from msgspec import inspect
 
+from benchmarks.append import run_event
 from tests.ledger.facts import Facts
 from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
-from thermite.ledger.encode import MOST_BODY_BYTES, decode, encode
+from thermite.ledger.encode import (
+    _BOUNDED,
+    MOST_BODY_BYTES,
+    MOST_LEVELS,
+    decode,
+    encode,
+    encode_all,
+)
 from thermite.schema.contract import RepoAt
 from thermite.schema.event import (
+    ENVELOPES,
+    MOST_MONO_NS,
     AssignmentCreated,
     JudgeStarted,
     LaneOpened,
     LedgerOpened,
     RigSelftest,
+    Run,
     Steered,
 )
+from thermite.schema.strict import MOST_WHOLE
 
 HUGE = 2**53
 
@@ -104,6 +117,91 @@ def test_a_machine_may_run_for_years(facts: Facts) -> None:
         encode(facts.event(lane(), mono_ns=2**63))
     with pytest.raises(LedgerError, match=r"data\.options\.mono_ns"):
         encode(facts.event(lane(mono_ns=HUGE), mono_ns=HUGE))
+
+
+def levels(kind: inspect.Type, name: str = "") -> int:
+    """How deep a value of a type may nest; fails where it may hold a number without bounds."""
+    match kind:
+        case inspect.StructType(fields=fields):
+            return 1 + max(levels(one.type, one.name) for one in fields)
+        case inspect.UnionType(types=kinds):
+            return max(levels(one, name) for one in kinds)
+        case inspect.ListType(item_type=item):
+            return 1 + levels(item, name)
+        case inspect.DictType(key_type=inspect.StrType() | inspect.LiteralType(), value_type=item):
+            return 1 + levels(item, name)
+        case inspect.TupleType(item_types=items):
+            return 1 + max(levels(one, name) for one in items)
+        case inspect.IntType(ge=least, le=most) if name == "mono_ns":
+            assert (least, most) == (0, MOST_MONO_NS)
+        case inspect.IntType(ge=least, le=most) | inspect.FloatType(ge=least, le=most):
+            assert least is not None
+            assert most is not None
+            assert -MOST_WHOLE <= least <= most <= MOST_WHOLE, name
+        case inspect.StrType() | inspect.BoolType() | inspect.NoneType():
+            pass
+        case inspect.LiteralType(values=values):
+            assert all(isinstance(value, str) for value in values)
+        case _:
+            raise AssertionError(f"{name} may hold anything: {kind}")
+    return 0
+
+
+@pytest.mark.parametrize("tag", sorted(_BOUNDED))
+def test_a_type_whose_bytes_are_not_looked_through_can_hold_nothing_that_readers_lose(
+    tag: str,
+) -> None:
+    assert levels(inspect.type_info(ENVELOPES[tag])) <= MOST_LEVELS
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        pytest.param("record", "t_ns", HUGE, id="2^53"),
+        pytest.param("record", "t_ns", -HUGE, id="minus 2^53"),
+        pytest.param("record", "cpus", [1, 2**64], id="2^64 in a list"),
+        pytest.param("isolation", "uid", 10**30, id="10^30"),
+        pytest.param(None, "tries", True, id="truth for a number"),
+        pytest.param(None, "tries", 1.0, id="a fraction for a number"),
+    ],
+)
+def test_a_number_that_readers_lose_is_refused_where_only_the_type_says_so(
+    part: str | None, field: str, value: object
+) -> None:
+    event = run_event(1)
+    run = event.data
+    assert isinstance(run, Run)
+    if part is None:
+        changed = msgspec.structs.replace(run, **{field: value})
+    else:
+        inner = msgspec.structs.replace(getattr(run, part), **{field: value})
+        changed = msgspec.structs.replace(run, **{part: inner})
+    wrong = msgspec.structs.replace(event, data=changed)
+    for refuse in (lambda: encode(wrong), lambda: encode_all([event] * 70 + [wrong])):
+        with pytest.raises(LedgerError, match=field):
+            refuse()
+
+
+def test_a_whole_number_in_a_fractions_place_keeps_the_same_bounds() -> None:
+    event = run_event(1)
+    run = event.data
+    assert isinstance(run, Run)
+    assert run.isolation is not None
+    assert run.isolation.proof is not None
+    proof = msgspec.structs.replace(run.isolation.proof, kill_ms=HUGE)
+    isolation = msgspec.structs.replace(run.isolation, proof=proof)
+    wrong = msgspec.structs.replace(event, data=msgspec.structs.replace(run, isolation=isolation))
+    with pytest.raises(LedgerError, match=r"data\.isolation\.proof\.kill_ms 9007199254740992"):
+        encode_all([event, wrong])
+
+
+def test_many_events_make_the_same_rows_as_each_alone(facts: Facts) -> None:
+    events = [run_event(1), *facts.campaign()] * 12
+    rows = encode_all(events)
+    assert len(events) > 130
+    assert [*zip(*rows, strict=True)] == [
+        msgspec.structs.astuple(encode(event)) for event in events
+    ]
 
 
 def test_only_events_are_kept(ledger: Ledger) -> None:

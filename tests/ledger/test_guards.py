@@ -5,18 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.ledger.facts import Facts
 from thermite.ledger import tables
-from thermite.ledger.append import Ledger
 
 PUT = "INTO events VALUES ({seq}, 'x', x'00', zeroblob(32), {key})"
-
-
-@pytest.fixture
-def filled(ledger: Ledger, facts: Facts, path: Path) -> Path:
-    ledger.append([facts.verdict(), facts.steered()])
-    ledger.close()
-    return path
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 """The tree is RFC 6962's: its roots and proofs, against the definition and known values."""
 
 import hashlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -170,3 +174,44 @@ def test_leaves_added_together_make_the_same_tree(groups: list[int], kept: int) 
     assert together.size == alone.size
     for size in range(together.size + 1):
         assert together.root(size) == alone.root(size)
+
+
+@pytest.fixture
+def hurried_threads() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hurried_threads")
+def test_a_tree_that_grows_answers_every_thread_as_one_that_has_grown() -> None:
+    leaves = [leaf(b"%d" % at) for at in range(2_000)]
+    whole = tree_of(leaves)
+    growing, durable, is_over = Tree(), [0], threading.Event()
+    answers: list[tuple[int, bytes, list[bytes]]] = []
+
+    def ask() -> None:
+        while not is_over.is_set():
+            size = durable[-1]
+            if size:
+                answers.append((size, growing.root(size), growing.inclusion(0, size)))
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    for at, one in enumerate(leaves):
+        growing.append(one)
+        durable.append(at + 1)
+        if at % 100 == 0:  # a transaction that failed
+            growing.append(one)
+            time.sleep(0)
+            growing.cut(at + 1)
+    is_over.set()
+    for asker in askers:
+        asker.join()
+    assert growing.root(len(leaves)) == whole.root(len(leaves))
+    assert len(answers) > len(askers)
+    for size, root, path in answers:
+        assert (root, path) == (whole.root(size), whole.inclusion(0, size))

@@ -147,7 +147,9 @@ def test_a_ledger_that_lost_its_end_is_refused(
     with pytest.raises(LedgerError) as caught:
         Ledger.open(closed, rig_key, now=clock, witnessed=57)
     assert str(caught.value) == (
-        "the ledger ends at event 21, and a receipt names event 57: refuse to write"
+        "the ledger ends at event 21, and a receipt names event 57: refuse to write; put a backup"
+        " back that holds it, or give the events up with thermite ledger accept-loss"
+        f" {closed.parent}"
     )
     Ledger.open(closed, rig_key, now=clock, witnessed=21).close()
 

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event as Flag
@@ -19,7 +21,7 @@ from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.backup import back_up
 from thermite.ledger.reading import opened
-from thermite.ledger.replay import newest, recorded
+from thermite.ledger.replay import checked, newest, recorded
 
 
 def names(folder: Path) -> list[str]:
@@ -217,3 +219,42 @@ def test_another_user_reads_what_a_kill_left(ledger: Ledger, facts: Facts, path:
         for ending in ("", "-wal", "-shm"):
             shutil.copy(f"{path}{ending}", folder)
         assert counted_by_another(Path(folder) / "ledger.db") == ("2\n", "")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        pytest.param(
+            ["ALTER TABLE events ADD COLUMN more INT AS (instr(body, 'x'))"], id="computed"
+        ),
+        pytest.param(
+            [
+                "ALTER TABLE events RENAME TO kept",
+                "CREATE VIEW events AS SELECT * FROM kept a, kept b",
+            ],
+            id="view",
+        ),
+        pytest.param(
+            ["DROP TABLE checkpoints", "CREATE TABLE checkpoints(size, note)"], id="no key"
+        ),
+    ],
+)
+def test_tables_that_are_not_ours_are_never_read(
+    statements: list[str], ledger: Ledger, path: Path
+) -> None:
+    ledger.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    for read in (newest, lambda path: [*checked(path)]):
+        with pytest.raises(LedgerError, match=r"table \w+ is not what Thermite made; run thermite"):
+            read(path)
+
+
+def test_a_type_that_fills_the_screen_is_not_handed_on(ledger: Ledger, path: Path) -> None:
+    ledger.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER events_no_update")
+        connection.execute("UPDATE events SET type = CAST(zeroblob(1000000) AS TEXT)")
+    with pytest.raises(LedgerError, match="a type that is too long"):
+        list(checked(path))

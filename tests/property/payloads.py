@@ -42,8 +42,8 @@ def of(kind: inspect.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PL
             return st.booleans()
         case inspect.IntType(ge=low, le=high):
             return wholes if low is high is None else st.integers(low, high)
-        case inspect.FloatType():
-            return fractions
+        case inspect.FloatType(ge=low, le=high):
+            return fractions if low is high is None else st.floats(low, high)
         case inspect.StrType(pattern=str(pattern)):
             return st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii"))
         case inspect.StrType(min_length=int(length)):
@@ -60,4 +60,4 @@ def of(kind: inspect.Type) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PL
 
 def events(tag: str) -> st.SearchStrategy[Event]:
     """Return a strategy for events of one type."""
-    return of(inspect.type_info(ENVELOPES[tag])).filter(lambda event: event.mono_ns >= 0)
+    return of(inspect.type_info(ENVELOPES[tag]))

@@ -91,6 +91,10 @@ def test_a_promotion_without_its_runs_fails_though_the_chain_is_whole() -> None:
         pytest.param([without("lane_opened"), renumber, rechain], id="delete and renumber"),
         pytest.param([lambda c: c.execute("DELETE FROM checkpoints WHERE size > 0")], id="notes"),
         pytest.param([lambda c: c.execute("DELETE FROM events WHERE seq > 20")], id="cut"),
+        pytest.param([lambda c: c.execute("CREATE VIEW more AS SELECT 1")], id="view"),
+        pytest.param(
+            [lambda c: c.execute("ALTER TABLE events ADD COLUMN more INT AS (seq)")], id="computed"
+        ),
         pytest.param(
             [lambda c: c.execute("UPDATE events SET dedup = 'x' WHERE seq = 9")], id="key"
         ),

@@ -20,7 +20,7 @@ from thermite.command.note import Checkpoint, sign_note
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError
 from thermite.ledger.chain import genesis, link
-from thermite.ledger.encode import encode
+from thermite.ledger.encode import Row, Rows, encode, encode_all
 from thermite.ledger.opening import check_place, look, make_file
 from thermite.ledger.place import WriterLock
 from thermite.ledger.write import Waiting, Writer
@@ -44,8 +44,12 @@ class Ledger:
         self._door = threading.Lock()  # who has it uses the queue, for a moment
         self._queue: deque[Waiting] = deque()
         self._leader: Waiting | None = None
+        self._group: list[Waiting] = []  # for whom the leader writes
         self._together = 1  # lists of the last transaction
-        self._are_together = threading.Event()
+        self._quorum = (
+            threading.Lock()
+        )  # let go of once as many wait; an Event breaks at interrupts
+        self._quorum.acquire()
         self._open = True
 
     @classmethod
@@ -123,20 +127,32 @@ class Ledger:
                 with other data; nothing of the list is written.
             LedgerUnavailableError: the disk refused; nothing is accepted until a new open.
         """
-        waiting = Waiting([encode(event) for event in events])
+        if len(events) == 1:
+            row = encode(events[0])
+            if self._leader is None and self._together == 1 and (seq := self._append_alone(row)):
+                return [seq]
+            waiting = Waiting(Rows.of([row]))
+        else:
+            waiting = Waiting(encode_all(events))
+        return self._append_together(waiting)
+
+    def _append_together(self, waiting: Waiting) -> list[int]:
+        """Queue up, and write for all who wait or be written for."""
         try:
             with self._door:
                 self._queue.append(waiting)
-                if 1 < self._together <= len(self._queue):
-                    self._are_together.set()
+                if 1 < self._together <= len(self._queue) and self._quorum.locked():
+                    self._quorum.release()
                 self._leader = self._leader or waiting
                 leads = self._leader is waiting
-            if not leads:
+            while not (leads or waiting.done):
                 waiting.wait()
+                with self._door:
+                    leads = self._leader is waiting
             if not waiting.done:
                 self._lead()
         finally:
-            if not waiting.done:
+            if not waiting.done or self._leader is waiting:
                 self._leave(waiting)
         if waiting.problem is not None:
             raise waiting.problem
@@ -223,28 +239,31 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _append_alone(self, row: Row) -> int:
+        """Write one event at once if nobody else writes and nothing must go with it, else 0."""
+        if self._turn.locked():
+            return 0
+        with self._turn:  # an interrupt behind an acquire() would keep the turn for ever
+            return self._writer.insert_lone(row)
+
     def _lead(self) -> None:
-        """Write for all who wait now, tell them, and hand the lead to the first of the others."""
-        group: list[Waiting] = []
-        try:
-            if self._together > 1:
-                self._are_together.wait(GATHER_S)
-            with self._turn:
-                with self._door:
-                    group = self._next_group()
-                    self._together = len(group)
-                    if self._together > 1:
-                        self._are_together.clear()
-                self._writer.write(group)
-        finally:
-            for waiting in group:
-                waiting.wake()
-            if group:
-                with self._door:
-                    self._hand_over()
+        """Write for all who wait now, tell them, and hand the lead to the first of the others.
+
+        An interrupt may come at any call, here and in what follows: `_leave` ends what it left.
+        """
+        if self._together > 1:
+            self._quorum.acquire(timeout=GATHER_S)
+        with self._turn:
+            with self._door:
+                self._choose_group()
+                self._together = len(self._group)
+                self._quorum.acquire(blocking=False)
+            self._writer.write(self._group)
+        with self._door:
+            self._hand_over()
 
     def _leave(self, waiting: Waiting) -> None:
-        """Go without an answer, at an interrupt, and leave nobody waiting for the lead."""
+        """Go without an answer, at an interrupt, and leave nobody waiting for one or the lead."""
         with self._door:
             if waiting in self._queue:
                 self._queue.remove(waiting)
@@ -252,20 +271,29 @@ class Ledger:
                 self._hand_over()
 
     def _hand_over(self) -> None:
-        self._leader = self._queue[0] if self._queue else None
-        if self._leader is not None:
-            self._leader.wake()
+        """Wake the group and the next to lead; done again, it goes on where it was interrupted."""
+        for waiting in self._group:
+            if not waiting.done and waiting not in self._queue:
+                self._writer.doubt()
+                waiting.problem = LedgerError("the append was interrupted")
+                waiting.done = True
+            waiting.wake()
+        self._group = []
+        following = self._queue[0] if self._queue else None
+        if following is not None:
+            following.wake()
+        self._leader = following
 
-    def _next_group(self) -> list[Waiting]:
-        group: list[Waiting] = []
+    def _choose_group(self) -> None:
+        """Take the first lists of the queue, as many as go into a transaction."""
         events = size = 0
         while self._queue:
-            events += len(self._queue[0].rows)
+            events += len(self._queue[0].rows.bodies)
             size += self._queue[0].bytes
-            if group and (events > MOST_GROUP_EVENTS or size > MOST_GROUP_BYTES):
+            if self._group and (events > MOST_GROUP_EVENTS or size > MOST_GROUP_BYTES):
                 break
-            group.append(self._queue.popleft())
-        return group
+            self._group.append(self._queue[0])
+            self._queue.popleft()
 
     def _check_size(self, size: int) -> None:
         if size > self.size:

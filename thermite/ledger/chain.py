@@ -11,6 +11,9 @@ HASH_BYTES: Final = 32
 _GENESIS: Final = b"thermite.genesis.v1\0"
 _EVENT: Final = b"thermite.event.v1\0"
 _LEAF: Final = b"\0"  # RFC 6962, 2.1
+# Begun once: a copy of what has taken in its beginning costs less than to begin again.
+_EVENT_BEGUN: Final = sha256(_EVENT)
+_LEAF_BEGUN: Final = sha256(_LEAF)
 
 
 def genesis(ledger: str, rig_key: bytes) -> bytes:
@@ -25,17 +28,26 @@ def genesis(ledger: str, rig_key: bytes) -> bytes:
 
 def leaf(body: bytes) -> bytes:
     """Return the hash of an event's exact bytes, for the chain and the Merkle tree alike."""
-    return sha256(_LEAF + body).digest()
+    begun = _LEAF_BEGUN.copy()
+    begun.update(body)
+    return begun.digest()
 
 
 def leaves(bodies: Iterable[bytes]) -> list[bytes]:
     """Return the leaf hash of each of several events' bytes."""
-    return [sha256(_LEAF + body).digest() for body in bodies]  # without a call for each
+    hashes = []
+    for body in bodies:
+        begun = _LEAF_BEGUN.copy()  # written out: a call for each costs a sixth more
+        begun.update(body)
+        hashes.append(begun.digest())
+    return hashes
 
 
 def link(before: bytes, seq: int, event_leaf: bytes) -> bytes:
     """Return the hash of event `seq`, whose leaf is given, after the hash before it."""
-    return sha256(_EVENT + before + seq.to_bytes(8, "big") + event_leaf).digest()
+    begun = _EVENT_BEGUN.copy()
+    begun.update(before + seq.to_bytes(8) + event_leaf)  # big-endian
+    return begun.digest()
 
 
 def links(before: bytes, first: int, event_leaves: Iterable[bytes]) -> list[bytes]:
@@ -47,6 +59,8 @@ def links(before: bytes, first: int, event_leaves: Iterable[bytes]) -> list[byte
     hashes = []
     for seq, event_leaf in enumerate(event_leaves, first):
         # Written out: at a million events a call for each is a second.
-        before = sha256(_EVENT + before + seq.to_bytes(8, "big") + event_leaf).digest()
+        begun = _EVENT_BEGUN.copy()
+        begun.update(before + seq.to_bytes(8) + event_leaf)  # big-endian
+        before = begun.digest()
         hashes.append(before)
     return hashes

@@ -7,11 +7,14 @@ below the class check proofs and need no tree.
 Source: ledger and signing, 3.4 and 3.14; RFC 6962, 2.1.
 """
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
 _NODE: Final = b"\x01"  # RFC 6962, 2.1
+_NODE_BEGUN: Final = sha256(_NODE)
+"""Begun once: a copy of it costs less than to begin again."""
 _BYTES: Final = 32  # of one hash
 EMPTY_ROOT: Final = sha256(b"").digest()
 """The root over no leaf (RFC 6962, 2.1)."""
@@ -22,45 +25,68 @@ def node(left: bytes, right: bytes) -> bytes:
     return sha256(_NODE + left + right).digest()
 
 
+def _nodes(hashes: bytes) -> bytes:
+    """Return the hashes of the inner nodes over hashes on end, two and two."""
+    nodes = []
+    for at in range(0, len(hashes), 2 * _BYTES):
+        begun = _NODE_BEGUN.copy()
+        begun.update(hashes[at : at + 2 * _BYTES])
+        nodes.append(begun.digest())
+    return b"".join(nodes)
+
+
 class Tree:
-    """A tree that grows to the right; level k holds the roots of its full 2^k-leaf subtrees."""
+    """A tree that grows to the right; level k holds the roots of its full 2^k-leaf subtrees.
+
+    Leaves wait until something is asked of the tree: one that is added costs nearly nothing, and
+    many at once take half the time. One thread adds and cuts, any thread may ask.
+    """
 
     def __init__(self) -> None:
         self._levels: list[bytearray] = [bytearray()]
+        self._late: list[bytes] = []
+        self._growth = threading.Lock()  # who has it changes the levels
+        self._is_behind = False  # levels lack what an interrupt left undone
         self.size = 0
 
     def append(self, leaf: bytes) -> None:
-        """Add one leaf hash; one more hash is computed on average."""
-        level, full, hashed = 0, self.size, leaf
-        self._levels[0] += hashed
-        while full & 1:
-            hashed = node(bytes(self._levels[level][-2 * _BYTES : -_BYTES]), hashed)
-            level, full = level + 1, full >> 1
-            if level == len(self._levels):
-                self._levels.append(bytearray())
-            self._levels[level] += hashed
+        """Add one leaf hash."""
+        self._late.append(leaf)
         self.size += 1
 
     def extend(self, leaves: Sequence[bytes]) -> None:
-        """Add leaf hashes, level by level: for many it takes half of what `append` does."""
-        self._levels[0] += b"".join(leaves)
+        """Add leaf hashes."""
+        self._late.extend(leaves)
         self.size += len(leaves)
+
+    def _grow(self) -> None:
+        """Hash what waits, level by level."""
+        with self._growth:
+            if self._late:
+                self._is_behind = True
+                late = self._late[:]
+                joined, count = b"".join(late), len(late)
+                # No call stands between these two: an interrupt finds both done, or none.
+                self._levels[0] += joined
+                del self._late[:count]
+            if self._is_behind:
+                self._raise()
+                self._is_behind = False
+
+    def _raise(self) -> None:
+        leaves = len(self._levels[0]) // _BYTES
         for level, below in enumerate(self._levels):
-            full = self.size >> (level + 1)
+            full = leaves >> (level + 1)
             if level + 1 == len(self._levels) and full:
                 self._levels.append(bytearray())  # the loop goes on to it
             if not full:
                 return
             above = self._levels[level + 1]
-            starts = range(2 * len(above), 2 * full * _BYTES, 2 * _BYTES)
-            if not starts:
-                return  # nothing new here, so nothing above
-            above += b"".join(
-                [sha256(_NODE + below[at : at + 2 * _BYTES]).digest() for at in starts]
-            )
+            above += _nodes(bytes(below[2 * len(above) : 2 * full * _BYTES]))
 
     def cut(self, size: int) -> None:
         """Forget all leaves after the first `size`: the transaction that added them failed."""
+        self._grow()
         self.size = min(self.size, size)
         for level, hashes in enumerate(self._levels):
             del hashes[(self.size >> level) * _BYTES :]
@@ -98,6 +124,7 @@ class Tree:
         return list(self._gaps(sorted(indexes), 0, size))
 
     def _check(self, size: int) -> None:
+        self._grow()
         if not 0 <= size <= self.size:
             raise RuntimeError(f"the tree has {self.size} leaves, not {size}")
 

@@ -3,6 +3,7 @@
 Source: ledger and signing, 3.3, At open. A file that is not in order is left as it is.
 """
 
+import shlex
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from pathlib import Path
 from thermite.command.instant import read_instant
 from thermite.command.note import Checkpoint, open_note
 from thermite.command.public_key import PublicKey
-from thermite.errors import LedgerError
+from thermite.errors import LedgerError, LedgerUnavailableError
 from thermite.ledger import tables
+from thermite.ledger.disk import refused
 from thermite.ledger.encode import Row
 from thermite.ledger.merkle import Tree
 from thermite.ledger.place import filesystem_problem
@@ -42,7 +44,8 @@ def make_file(path: Path, first: Row, head: bytes, note: str) -> None:
     """Make a ledger that holds event 1 and its checkpoint, whole or not at all.
 
     Raises:
-        LedgerError: there is a file already, or none can be made.
+        LedgerError: there is a file already, or none can be made; LedgerUnavailableError: its disk
+            has no room for one, or fails.
     """
     if path.exists():
         raise LedgerError(f"there is a ledger at {path} already: open it, or choose another place")
@@ -50,9 +53,13 @@ def make_file(path: Path, first: Row, head: bytes, note: str) -> None:
         with made_whole(path) as new, closing(sqlite3.connect(new, isolation_level=None)) as file:
             _fill(file, first, head, note)
     except OSError as error:
-        raise LedgerError(f"{path} can't be made: {error.strerror}") from None
+        raise refused(f"{path} can't be made", error, path.parent) from None
     except sqlite3.Error as error:
-        raise LedgerError(f"{path} can't be made: {error}") from None
+        said = f"{path} can't be made: {error}"
+        if tables.is_of_the_disk(error):
+            said += f": make room in {path.parent}, or look after its disk"
+            raise LedgerUnavailableError(said) from None
+        raise LedgerError(said) from None
 
 
 def look(path: Path, rig_key: PublicKey, witnessed: int) -> Standing:
@@ -106,7 +113,8 @@ def _look(
     if tree.size < witnessed:
         raise LedgerError(
             f"the ledger ends at event {tree.size}, and a receipt names event {witnessed}:"
-            " refuse to write"
+            " refuse to write; put a backup back that holds it, or give the events up with thermite"
+            f" ledger accept-loss {shlex.quote(str(path.parent))}"
         )
     note, noted = _newest_note(connection, tree, rig_key)
     return Standing(said, tree, head, note, noted.size, read_instant(noted.time))
@@ -120,12 +128,12 @@ def _rehash(connection: sqlite3.Connection) -> tuple[Tree, bytes, Stored]:
     """
     tree = Tree()
     newest: Stored | None = None
-    for rows, hashed in linked(connection):
-        for row in rows:
-            if row[1] not in ENVELOPES:
-                check_known(Stored(*row))
-        tree.extend(hashed)
-        newest = Stored(*rows[-1])
+    for page in linked(connection):
+        if not ENVELOPES.keys() >= {*page.types}:
+            for row in page.rows():
+                check_known(row)
+        tree.extend(page.leaves)
+        newest = page.last()
     if newest is None:
         raise LedgerError("the ledger is empty: it has no event 1")
     return tree, newest.hash, newest

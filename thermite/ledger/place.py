@@ -12,7 +12,8 @@ from typing import Final
 
 import psutil
 
-from thermite.errors import LedgerError
+from thermite.errors import LedgerBusyError
+from thermite.ledger.disk import refused
 
 _NETWORK: Final = frozenset(
     {"9p", "afs", "ceph", "cifs", "nfs", "nfs4", "smb3", "smbfs", "ncpfs", "gfs2", "lustre"}
@@ -66,24 +67,29 @@ class WriterLock:
         """Take the lock of the ledger at a path.
 
         Raises:
-            LedgerError: somebody else has it, or the file can't be made.
+            LedgerBusyError: somebody else has it.
+            LedgerError: the file can't be made; LedgerUnavailableError: its disk refuses.
         """
         path = ledger.with_suffix(".lock")
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise LedgerError(f"{path} can't be opened: {error.strerror}") from None
+            raise refused(f"{path} can't be opened", error, path.parent) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(self._file, _MOST_PID_BYTES).decode("ascii", "replace").strip()
             os.close(self._file)
-            raise LedgerError(
+            raise LedgerBusyError(
                 f"{ledger} is written to by process {holder or 'unknown'}: only one process"
                 " may, so end that one first"
             ) from None
-        os.ftruncate(self._file, 0)
-        os.write(self._file, f"{os.getpid()}\n".encode())
+        try:
+            os.ftruncate(self._file, 0)
+            os.write(self._file, f"{os.getpid()}\n".encode())
+        except OSError as error:
+            os.close(self._file)
+            raise refused(f"{path} can't be written", error, path.parent) from None
 
     def release(self) -> None:
         """Give the lock back; the file stays, since removing it would let two in."""

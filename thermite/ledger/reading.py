@@ -16,8 +16,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from thermite.errors import LedgerError
+from thermite.errors import LedgerBusyError, LedgerError
 from thermite.ledger import tables
+from thermite.ledger.disk import refused
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def opened(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Connect
 
     Args:
         path: the file.
-        any_version: take a file whose layout another version of Thermite made, too.
+        any_version: take a file whose layout another version of Thermite made, too, or anybody.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -95,7 +96,7 @@ def _check_untouched(path: Path, before: os.stat_result) -> None:
         before.st_size,
         before.st_mtime_ns,
     ):
-        raise LedgerError(f"{path} was written to while it was read: run this again")
+        raise LedgerBusyError(f"{path} was written to while it was read: run this again")
 
 
 def _checked(path: Path, *, immutable: bool, any_version: bool) -> sqlite3.Connection:
@@ -105,12 +106,22 @@ def _checked(path: Path, *, immutable: bool, any_version: bool) -> sqlite3.Conne
             connection = tables.reader(path, immutable=immutable)
             stack.callback(connection.close)
             check_kind(connection, path, any_version=any_version)
+            changed = None if any_version else tables.changed_table(connection)
         except sqlite3.OperationalError as error:
             if immutable:
                 raise LedgerError(f"{path} can't be read: {error}") from None
             raise
         except tables.FILE_ERRORS as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
+                raise LedgerError(
+                    f"{path} is damaged ({error}), as a copy is that was cut short: copy it once"
+                    " more with thermite ledger backup, or take another copy"
+                ) from None
             raise LedgerError(f"{path} is no ledger: {error}") from None
+        if changed is not None:
+            raise LedgerError(
+                f"{path} was changed: table {changed} is not what Thermite made; run thermite audit"
+            )
         stack.pop_all()
     return connection
 
@@ -130,5 +141,5 @@ def _copy(path: Path, folder: Path) -> Path:
         if _has_bytes(log):
             shutil.copyfile(log, folder / log.name)
     except OSError as error:
-        raise LedgerError(f"{path} can't be copied to be read: {error.strerror}") from None
+        raise refused(f"{path} can't be copied to be read", error, folder.parent) from None
     return copy

@@ -5,9 +5,11 @@ Source: ledger and signing, 3.3 (pages), 3.5 (unknown types) and 3.13, case 1.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
+from itertools import repeat
+from operator import eq
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -16,18 +18,21 @@ from thermite.errors import LedgerError
 from thermite.ledger.chain import HASH_BYTES, genesis, leaves, links
 from thermite.ledger.encode import decode, decode_all
 from thermite.ledger.reading import opened
-from thermite.ledger.tables import FILE_ERRORS
+from thermite.ledger.tables import FILE_ERRORS, page_of
 from thermite.schema.event import ENVELOPES, Event
 from thermite.schema.ids import is_hex32
 
-PAGE_ROWS: Final = 250
+PAGE_ROWS: Final = 256
 """Most rows of one read transaction: none holds the log for long (3.3 allows 10,000).
-Their hashes are checked together, and so few still fit a processor's cache."""
+Their hashes are checked together, and so few still fit a processor's cache; a power of two, so
+that each full page is one subtree of the tree over all events."""
 PAGE_BYTES: Final = 16 << 20
 """Most body bytes of one page, so that a page of largest events does not fill the memory."""
 _Row: TypeAlias = tuple[int, str, bytes, bytes]
 _KINDS: Final = (int, str, bytes, bytes)
 """Of each column of a row, what its values are."""
+_MOST_TYPE: Final = 200
+"""Longest type of an event, characters: no hash holds it, and ours have a tenth (our figure)."""
 
 
 class Stored(NamedTuple):
@@ -69,12 +74,12 @@ def recorded(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Reco
         LedgerError: the file is no ledger; an event's hash does not fit; or an event is of
             a type that this version does not know.
     """
-    for block in _checked(source, after):
-        seqs, kinds, bodies, hashes = zip(*block, strict=True)
-        events: Iterable[Event] = decode_all(bodies) or ()
-        if [*map(type, events)] != [ENVELOPES.get(kind) for kind in kinds]:
-            events = (decoded(Stored(*row)) for row in block)  # up to the one that can't be
-        yield from map(Recorded._make, zip(seqs, kinds, events, bodies, hashes, strict=True))
+    for page in _checked(source, after):
+        events: Iterable[Event] = decode_all(page.bodies) or ()
+        if [*map(type, events)] != [*map(ENVELOPES.get, page.types)]:
+            events = map(decoded, page.rows())  # up to the one that can't be
+        whole = zip(page.seqs, page.types, events, page.bodies, page.hashes, strict=True)
+        yield from map(tuple.__new__, repeat(Recorded), whole)  # what `_make` does, in C
 
 
 def checked(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Stored]:
@@ -84,23 +89,43 @@ def checked(source: sqlite3.Connection | Path, after: int = 0) -> Iterator[Store
         FileNotFoundError: there is no such file.
         LedgerError: the file is no ledger, is damaged, or an event's hash does not fit.
     """
-    for block in _checked(source, after):
-        yield from map(Stored._make, block)
+    for page in _checked(source, after):
+        yield from page.rows()
 
 
 class Linked(NamedTuple):
-    """Rows whose hashes fit, as they stand, and their leaf hashes."""
+    """Rows whose hashes fit, as they stand, column by column, and their leaf hashes."""
 
-    rows: Sequence[_Row]
+    seqs: Sequence[int]
+    types: Sequence[str]
+    bodies: Sequence[bytes]
+    hashes: Sequence[bytes]
     leaves: Sequence[bytes]
 
+    def rows(self) -> Iterator[Stored]:
+        """Give them one by one."""
+        return map(Stored, self.seqs, self.types, self.bodies, self.hashes)
 
-def _checked(source: sqlite3.Connection | Path, after: int) -> Iterator[Sequence[_Row]]:
+    def first(self, count: int) -> "Linked":
+        """Return the first so many of them."""
+        return Linked(
+            self.seqs[:count],
+            self.types[:count],
+            self.bodies[:count],
+            self.hashes[:count],
+            self.leaves[:count],
+        )
+
+    def last(self) -> Stored:
+        """Return the last of them; there must be one."""
+        return Stored(self.seqs[-1], self.types[-1], self.bodies[-1], self.hashes[-1])
+
+
+def _checked(source: sqlite3.Connection | Path, after: int) -> Iterator[Linked]:
     context = nullcontext(source) if isinstance(source, sqlite3.Connection) else opened(source)
     with context as connection:
         try:
-            for page in linked(connection, after):
-                yield page.rows
+            yield from linked(connection, after)
         except FILE_ERRORS as error:
             raise LedgerError(f"the ledger is damaged: {error}; run thermite audit") from None
 
@@ -120,26 +145,22 @@ def linked(
     """
     head = head_at(connection, after)
     for page in _pages(connection, after, page_rows, page_bytes):
-        hashed = leaves([row[2] for row in page])
+        columns = _columns(page)
+        hashed = leaves(columns.bodies)
         heads = links(head, after + 1, hashed)
-        fitting = _fitting(page, after + 1, heads)
-        if fitting:
-            yield Linked(page[:fitting], hashed[:fitting])
-        if fitting < len(page):
+        wanted = range(after + 1, after + 1 + len(page))
+        found = Linked(*columns, hashed)
+        if found.seqs != (*wanted,) or found.hashes != (*heads,):
+            pairs = zip(found.seqs, found.hashes, strict=True)
+            fitting = [*map(eq, pairs, zip(wanted, heads, strict=True))].index(False)
+            if fitting:
+                yield found.first(fitting)
             raise LedgerError(
-                f"event {page[fitting][0]} does not fit the hash before it: the ledger was"
+                f"event {found.seqs[fitting]} does not fit the hash before it: the ledger was"
                 " changed; run thermite audit"
             )
+        yield found
         head, after = heads[-1], after + len(page)
-
-
-def _fitting(block: Sequence[_Row], first: int, heads: Sequence[bytes]) -> int:
-    """Return how many rows from the first on have the number and the hash that they should."""
-    wanted = [*zip(range(first, first + len(block)), heads, strict=True)]
-    found = [(row[0], row[3]) for row in block]
-    if found == wanted:
-        return len(block)
-    return next(at for at, pair in enumerate(found) if pair != wanted[at])
 
 
 def _pages(
@@ -192,7 +213,7 @@ def opening(connection: sqlite3.Connection) -> tuple[Opening, bytes]:
         LedgerError: there is no event 1, or it opens no ledger.
     """
     page = _page(connection, 0, 1, PAGE_BYTES)
-    if not page or page[0][0] != 1:
+    if not page or _columns(page).seqs != (1,):
         raise LedgerError("the ledger is empty: it has no event 1")
     try:
         said = msgspec.json.decode(page[0][2], type=_First).data
@@ -235,28 +256,33 @@ def head_at(connection: sqlite3.Connection, seq: int) -> bytes:
 
 
 def _page(connection: sqlite3.Connection, after: int, most: int, most_bytes: int) -> list[_Row]:
-    rows = connection.execute(
-        "SELECT seq, type, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
-        (after, most),
-    )
-    page = []
-    taken = 0
-    with suppress(TypeError):  # a number has no length: such a row is refused below
-        for row in rows:
-            page.append(row)
-            taken += len(row[2])
-            if taken > most_bytes:
-                break
-    rows.close()  # ends the read transaction, also after an early break
-    _check_kinds(page)
-    return page
+    select = "SELECT seq, type, body, hash FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
+    page, problem = page_of(connection, select, (after, most), most_bytes)
+    if problem is not None:
+        raise problem
+    return cast("list[_Row]", page)
 
 
-def _check_kinds(page: Sequence[_Row]) -> None:
-    """Refuse rows whose values are not of the kinds that ours are: whole columns at a time."""
-    for column, kind in zip(zip(*page, strict=True), _KINDS, strict=False):
+class _Columns(NamedTuple):
+    seqs: tuple[int, ...]
+    types: tuple[str, ...]
+    bodies: tuple[bytes, ...]
+    hashes: tuple[bytes, ...]
+
+
+def _columns(page: Sequence[_Row]) -> _Columns:
+    """Return rows column by column.
+
+    Raises:
+        LedgerError: a value is not of the kind that ours are; with its row's number.
+    """
+    columns = _Columns(*zip(*page, strict=True))
+    for column, kind in zip(columns, _KINDS, strict=True):
         if set(map(type, column)) != {kind}:
             at = next(n for n, value in enumerate(column) if type(value) is not kind)
             raise LedgerError(
                 f"row {page[at][0]!r:.20} of the ledger holds a value of a wrong kind"
             )
+    if max(map(len, columns.types)) > _MOST_TYPE:
+        raise LedgerError("a row of the ledger has a type that is too long: run thermite audit")
+    return columns

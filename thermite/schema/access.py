@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from thermite.errors import UsageError
+from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
 
 FOLDER: Final = "access"
@@ -21,6 +22,10 @@ MOST_BYTES: Final = 1 << 20
 """Longest file of an access: a key and a bundle of certificates have a tenth of it."""
 MOST_SECRET: Final = 1 << 16
 """Longest secret, characters: the largest private keys in use have a quarter of it."""
+MOST_URL: Final = 2000
+"""Longest address of an MCP server, characters: what browsers and proxies agree on."""
+MOST_HEADERS: Final = 16
+"""Headers with secrets of one MCP server: they need one (our figure)."""
 DEFAULT_USER: Final = "git"
 """What a forge is told as the user's name: the big ones look at the token only."""
 NAME_IN_COMMAND: Final = "{name}"
@@ -30,6 +35,17 @@ _SCP: Final = re.compile(r"([A-Za-z0-9._-]+)@([A-Za-z0-9._-]+|\[[^\]\s]+\]):(?!/
 _OPENSSH: Final = b"openssh-key-v1\0"
 _NO_CIPHER: Final = b"\0\0\0\4none"
 """How the bytes of a key begin that ssh-keygen wrote without a passphrase (PROTOCOL.key)."""
+_HERE: Final = frozenset(("http", host) for host in ("127.0.0.1", "::1", "localhost"))
+"""Plain HTTP is a place only where nothing goes over a wire: an MCP server of the machine."""
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}", re.ASCII)
+"""A header's name (RFC 9110, 5.6.2, token)."""
+_HTTPS_OWN: Final = frozenset(
+    {
+        *("host", "connection", "transfer-encoding", "content-length", "content-type", "accept"),
+        *("trailer", "upgrade", "expect", "proxy-authorization"),
+    }
+)
+"""Headers that say how a request is carried: whoever sends it writes them."""
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
@@ -41,6 +57,20 @@ class Place(NamedTuple):
     host: str
     port: int | None
     path: tuple[str, ...]
+
+
+class SecretHeaders(Strict):
+    """What one MCP server is sent with each request: headers with their values.
+
+    trusted: certificates in PEM that hold instead of the machine's, as for git.
+    """
+
+    headers: dict[str, str]
+    trusted: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what may be shown of it."""
+        return f"SecretHeaders({', '.join(self.headers)})"
 
 
 class Access(Strict):
@@ -94,7 +124,9 @@ def place_of(url: str) -> Place | None:
         return None
     path = tuple(part for part in parts.path.split("/") if part)
     odd = {".", ".."} & set(path) or re.search(r"[%\\\s?#]", url) or not url.isascii()
-    if parts.scheme not in {"https", "ssh"} or not parts.hostname or parts.password or odd:
+    if not parts.hostname or parts.password or odd:
+        return None
+    if parts.scheme not in {"https", "ssh"} and (parts.scheme, parts.hostname) not in _HERE:
         return None
     return Place(parts.scheme, parts.username, parts.hostname, port, path)
 
@@ -116,6 +148,18 @@ def covers(place: str, url: str) -> bool:
     same_user = bound.user is None or bound.user == wanted.user
     inside = wanted.path[: len(bound.path)] == bound.path
     return same_user and bound[0] == wanted[0] and bound[2:4] == wanted[2:4] and inside
+
+
+def header_problem(header: str, secret: str) -> str | None:
+    """Return in words why no header of this name can carry the secret of this name."""
+    if not _HEADER.fullmatch(header) or not is_name(secret):
+        return (
+            f"{header[:80]!a} = {secret[:80]!a} is no header with the name of a secret: the rig"
+            " keeps the secret itself"
+        )
+    if header.lower() in _HTTPS_OWN or header.lower().startswith("mcp-"):
+        return f"header {header} is the protocol's own: a secret goes into another one"
+    return None
 
 
 def check_access(access: Access) -> None:

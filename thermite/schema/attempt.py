@@ -8,33 +8,37 @@ from typing import Literal
 
 import msgspec
 
-from thermite.schema.strict import Strict
+from thermite.schema.strict import Strict, Whole
 
 
 class AttemptStarted(Strict):
     """An attempt begins; proposal: what a restart must know, e.g. the replay entry's name."""
 
-    attempt: int
+    attempt: Whole
     base: str
     proposal: str | None
     brief_sha256: str | None
     limits: dict[str, float | None]
 
 
-class AgentFinished(Strict):
-    """The agent of an attempt is gone; transcript: SHA-256 in blobs, or None."""
+class AgentFinished(Strict, omit_defaults=True):
+    """The agent of an attempt is gone; transcript: SHA-256 in blobs, or None.
 
-    attempt: int
+    partial: the transcript is what was said when a kill of the rig ended the agent.
+    """
+
+    attempt: Whole
     status: Literal["ok", "no_change", "limit", "error", "refused", "killed"]
     stop_reason: str | None
-    turns: int | None
+    turns: Whole | None
     transcript: str | None
+    partial: bool = False
 
 
 class CandidateSubmitted(Strict):
     """A candidate commit exists; paths: those that differ from its base."""
 
-    attempt: int
+    attempt: Whole
     commit: str
     tree: str
     paths: list[str]
@@ -43,7 +47,7 @@ class CandidateSubmitted(Strict):
 class CandidateRefused(Strict):
     """What an attempt left can't be a candidate."""
 
-    attempt: int
+    attempt: Whole
     reason: str
     paths: list[str]
 
@@ -51,14 +55,14 @@ class CandidateRefused(Strict):
 class AttemptEnded(Strict):
     """result: the verdict, or refused, no_change, limit, killed, error."""
 
-    attempt: int
+    attempt: Whole
     result: str
 
 
 class Hold(Strict):
     """A promotion waits for a person; reasons: what the judge found, in words."""
 
-    attempt: int
+    attempt: Whole
     reason: str
     reasons: list[str] = msgspec.field(default_factory=list)
 
@@ -66,6 +70,6 @@ class Hold(Strict):
 class HoldResolved(Strict):
     """The wait is over; by: key id, or `time`."""
 
-    attempt: int
+    attempt: Whole
     action: Literal["release", "reject", "expired"]
     by: str

@@ -23,6 +23,7 @@ FindingCode: TypeAlias = Literal[
     "checkpoint_root",
     "checkpoint_head",
     "checkpoint_gap",
+    "checkpoints_unread",
     "shorter_than_checkpoint",
     "unsigned_tail",
     "stale_head",

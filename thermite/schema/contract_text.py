@@ -3,7 +3,6 @@
 Source: the design page on the contract; judging, 3.3.
 """
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -12,6 +11,7 @@ from thermite.schema.contract_rules import evidence_problems, whole_problems
 from thermite.schema.document import Document
 from thermite.schema.kit import Problem
 from thermite.schema.strict_json import NotStrictJson, read
+from thermite.schema.strict_toml import NotToml, read_toml
 
 MOST_BYTES: Final = 128 << 10
 """Longest contract (the design page on the contract)."""
@@ -38,13 +38,8 @@ def read_toml_contract(raw: bytes, *, completed: bool = False) -> Contract | lis
         said = f"the contract has {len(raw)} bytes, and at most {MOST_BYTES} are read"
         return [Problem(place="", text=said)]
     try:
-        whole = tomllib.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError as why:
-        said = f"the contract is not valid TOML: byte {why.start} is not UTF-8"
-        return [Problem(place="", text=said)]
-    except RecursionError:
-        return [Problem(place="", text="the contract is not valid TOML: nested too deeply")]
-    except ValueError as why:  # also an integer of more digits than Python reads
+        whole = read_toml(raw, most_levels=MOST_LEVELS)
+    except NotToml as why:
         return [Problem(place="", text=f"the contract is not valid TOML: {why}")]
     return contract_of(whole, completed=completed)
 

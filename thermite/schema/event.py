@@ -7,7 +7,7 @@ in UTC. Source: the reference page "Contract", Events; judging, 3.8; ledger and 
 Shapes live here; who appends them, and why, this file must not know.
 """
 
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
@@ -37,7 +37,11 @@ from thermite.schema.judging import (
     Run,
     Verdict,
 )
-from thermite.schema.strict import Strict
+from thermite.schema.strict import Strict, Whole
+
+MOST_MONO_NS: Final = 2**63 - 1
+"""Largest `mono_ns`: a machine's clock passes 2^53 ns on its 105th day, and a rig may run on."""
+MonoNs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_MONO_NS)]
 
 
 class LedgerOpened(Strict):
@@ -56,7 +60,7 @@ class LedgerOpened(Strict):
 class TrustSet(Strict):
     """Trust has a new version; by: key id of the signer, or `local`."""
 
-    version: int
+    version: Whole
     keys: list[TrustedKey]
     by: str
 
@@ -71,15 +75,15 @@ class KeyRevoked(Strict):
 class TrustReset(Strict):
     """The rig's owner replaced the trust by hand."""
 
-    version: int
+    version: Whole
     keys: list[TrustedKey]
 
 
 class LedgerGap(Strict):
     """Events that a receipt names and that the ledger no longer has."""
 
-    from_: int = msgspec.field(name="from")
-    to: int
+    from_: Whole = msgspec.field(name="from")
+    to: Whole
 
 
 class IsolationProbe(Strict, omit_defaults=True):
@@ -114,7 +118,7 @@ class CommandRefused(Strict):
     """
 
     sha256: str | None
-    size: int
+    size: Whole
     name: str
     code: str
     digest: str | None = None
@@ -125,7 +129,7 @@ class CommandRefused(Strict):
 class RefusalsSuppressed(Strict):
     """So many refusals more since then."""
 
-    count: int
+    count: Whole
     since: str
 
 
@@ -137,7 +141,7 @@ class ImportCompleted(Strict):
     model: str | None
     commit: str | None
     sha256: str | None
-    bytes: int
+    bytes: Whole
 
 
 class AssignmentCreated(Strict, omit_defaults=True):
@@ -194,7 +198,7 @@ class AssignmentEnded(Strict):
 class LaneOpened(Strict):
     """A worker's lane."""
 
-    lane: int
+    lane: Whole
     backend: str
     options: dict[str, Any]
     model: str | None
@@ -213,16 +217,16 @@ class ToolCalled(Strict, omit_defaults=True):
     kind: str
     server: str
     tool: str
-    ms: int
+    ms: Whole
     outcome: str
-    bytes: int
+    bytes: Whole
     sha256: str | None = None
 
 
 class BudgetSpent(Strict):
     """amounts: of attempts, wall_s, judge_s, tokens, usd."""
 
-    attempt: int | None
+    attempt: Whole | None
     agent: str | None
     amounts: dict[str, float]
     usd_source: str | None = None
@@ -231,7 +235,7 @@ class BudgetSpent(Strict):
 class ReviewVote(Strict):
     """One vote on a review goal."""
 
-    attempt: int
+    attempt: Whole
     goal: str
     voter: str
     vote: Literal["met", "unmet"]
@@ -241,10 +245,10 @@ class ReviewVote(Strict):
 class ReviewResult(Strict):
     """A review goal is decided."""
 
-    attempt: int
+    attempt: Whole
     goal: str
-    votes: int
-    quorum: int
+    votes: Whole
+    quorum: Whole
     met: bool
 
 
@@ -252,7 +256,7 @@ class Steered(Strict):
     """The operator's note for a lane, or for all."""
 
     text: str
-    lane: int | None
+    lane: Whole | None
 
 
 class Plan(Strict):
@@ -270,7 +274,7 @@ class Advice(Strict):
 class AuditReport(Strict):
     """The auditor's word on a candidate."""
 
-    attempt: int
+    attempt: Whole
     result: Literal["pass", "suspicious", "needs_review"]
     findings: list[dict[str, Any]]
 
@@ -285,11 +289,11 @@ class Event(Strict):
 
     id: str
     assignment: str | None
-    lane: int | None
+    lane: Whole | None
     actor: str
     at: str
     boot: str
-    mono_ns: int
+    mono_ns: MonoNs
     cause: str | None
     command: str | None
     data: Any

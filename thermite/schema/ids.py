@@ -20,6 +20,7 @@ _FULL_ID: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _HEX32: Final = re.compile(r"[0-9a-f]{32}")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_ENTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def is_commit_id(text: str) -> bool:
@@ -40,3 +41,8 @@ def is_hex32(text: str) -> bool:
 def is_name(text: str) -> bool:
     """Return whether the text is a kit, repository or contract name (Kit manifest, `name`)."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_entry_name(text: str) -> bool:
+    """Return whether the text may name a replayed change or a known candidate (our rule)."""
+    return _ENTRY.fullmatch(text) is not None

@@ -10,7 +10,7 @@ import msgspec
 
 from thermite.schema.contract import RepoAt
 from thermite.schema.stage import IsolationRecord, RunRecord
-from thermite.schema.strict import Strict
+from thermite.schema.strict import Strict, Whole
 from thermite.schema.verdict import Action, Arm, JudgeStage, VerdictKind
 
 Interval: TypeAlias = tuple[float | None, float | None]
@@ -49,8 +49,8 @@ class RigSelftest(Strict):
 class Build(Strict):
     """One arm was built, or found in the store; outcome: ok or the failure's name."""
 
-    attempt: int | None
-    tries: int
+    attempt: Whole | None
+    tries: Whole
     arm: Arm
     key: str
     tree: str
@@ -65,9 +65,9 @@ class Build(Strict):
 class JudgeStarted(Strict):
     """Both builds and the warm-up stand; params: every parameter of the rule, filled in."""
 
-    attempt: int
-    tries: int
-    k: int
+    attempt: Whole
+    tries: Whole
+    k: Whole
     alpha_k: float
     candidate: str
     champion: str
@@ -86,13 +86,13 @@ class Run(Strict):
     outcome: ok, or the failure's name of `schema.verdict`; flags: e.g. steal, suspended.
     """
 
-    attempt: int | None
-    tries: int
+    attempt: Whole | None
+    tries: Whole
     stage: JudgeStage
-    block: int | None
+    block: Whole | None
     cell: str
     arm: Arm
-    position: int
+    position: Whole
     record: RunRecord | None
     flags: list[str]
     isolation: IsolationRecord | None
@@ -104,10 +104,10 @@ class Run(Strict):
 class Check(Strict):
     """The kit's check of one run; fields: the numbers it printed, as decimal text."""
 
-    attempt: int | None
-    tries: int
+    attempt: Whole | None
+    tries: Whole
     stage: JudgeStage
-    block: int | None
+    block: Whole | None
     cell: str
     arm: Arm
     passed: bool = msgspec.field(name="pass")
@@ -118,10 +118,10 @@ class Check(Strict):
 class Block(Strict):
     """One block: the log-ratio of each cell and their weighted mean, or why it was dropped."""
 
-    attempt: int | None
-    tries: int
+    attempt: Whole | None
+    tries: Whole
     stage: JudgeStage
-    block: int
+    block: Whole
     d: dict[str, float]
     D: float | None
     dropped: str | None
@@ -130,10 +130,10 @@ class Block(Strict):
 class Decision(Strict):
     """What the rule said after a counted block; guards: name to log-evidence."""
 
-    attempt: int | None
-    tries: int
+    attempt: Whole | None
+    tries: Whole
     stage: JudgeStage
-    n: int
+    n: Whole
     lnE: float
     lnE_futility: float | None
     T: float
@@ -157,8 +157,8 @@ class CellValues(Strict):
 class Verdict(Strict):
     """The judge's word on one attempt; gain and interval are fractions."""
 
-    attempt: int
-    tries: int
+    attempt: Whole
+    tries: Whole
     verdict: VerdictKind
     reasons: list[str]
     cells: dict[str, dict[str, CellValues]]
@@ -171,7 +171,7 @@ class Verdict(Strict):
 class ChampionPromoted(Strict):
     """The champion moves; previous: the commit it was measured against."""
 
-    attempt: int
+    attempt: Whole
     commit: str
     previous: str
     gain: float
@@ -182,8 +182,8 @@ class ChampionPromoted(Strict):
 class GoalChecked(Strict):
     """One goal was verified."""
 
-    attempt: int
-    tries: int
+    attempt: Whole
+    tries: Whole
     goal: str
     passed: Literal["visible", "hidden"] = msgspec.field(name="pass")
     met: bool

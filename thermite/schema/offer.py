@@ -11,7 +11,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import msgspec
 
-from thermite.schema.command import Source, TrustedKey
+from thermite.schema.command import McpProvider, Source, TrustedKey
 from thermite.schema.strict import Strict
 from thermite.schema.strict_json import NotStrictJson, read
 
@@ -110,6 +110,27 @@ class Ready(Strict, tag="ready", tag_field="op"):
     failed: list[FailedImport]
 
 
+class Unlock(Strict, tag="unlock", tag_field="op"):
+    """A campaign's gateway needs what these MCP servers' headers carry.
+
+    n: of the harness's own count; servers: with the names of accesses, no secret.
+    """
+
+    n: int
+    servers: list[McpProvider]
+
+
+class Unlocked(Strict, tag="unlocked", tag_field="op"):
+    """The answer: for each server, in words, why its secrets can't be had; empty for all.
+
+    What the others are sent is in the memory file beside it, JSON of server name to
+    `SecretHeaders`, which the harness hands on and never reads.
+    """
+
+    n: int
+    problems: dict[str, str]
+
+
 class Wait(Strict, tag="wait", tag_field="op"):
     """Not now: offer again at a scan after `until` (RFC 3339); nothing was moved."""
 
@@ -128,8 +149,8 @@ class Decided(Strict, tag="decided", tag_field="op"):
     receipt: str | None
 
 
-ToHarness: TypeAlias = Hello | Offer | Refuse | Ready
-ToSupervisor: TypeAlias = Hello | Fetch | Wait | Decided
+ToHarness: TypeAlias = Hello | Offer | Refuse | Ready | Unlocked
+ToSupervisor: TypeAlias = Hello | Fetch | Unlock | Wait | Decided
 Message: TypeAlias = ToHarness | ToSupervisor
 
 _TO_HARNESS: Final = msgspec.json.Decoder(ToHarness)
@@ -169,7 +190,7 @@ def to_harness(raw: bytes) -> ToHarness:
     """Return what the supervisor said.
 
     Raises:
-        NotAMessageError: not one of the four messages.
+        NotAMessageError: not one of its messages.
     """
     _check_json(raw)
     try:
@@ -182,7 +203,7 @@ def to_supervisor(raw: bytes) -> ToSupervisor:
     """Return what the harness said.
 
     Raises:
-        NotAMessageError: not one of the four messages.
+        NotAMessageError: not one of its messages.
     """
     _check_json(raw)
     try:

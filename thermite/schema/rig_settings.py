@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import tomllib
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +10,7 @@ from thermite.errors import UsageError
 from thermite.schema.access import check_key_command
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
+from thermite.schema.strict_toml import NotToml, read_toml
 
 SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """Kit manifest, MCP servers: what a kit can name."""
@@ -83,9 +83,9 @@ def read_rig_settings(raw: bytes, where: str) -> RigSettings:
     if len(raw) > MAX_BYTES:
         raise UsageError(f"{where} has {len(raw)} bytes: at most {MAX_BYTES} are read")
     try:
-        table = tomllib.loads(raw.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{where} is not TOML: {error}") from error
+        table = read_toml(raw)
+    except NotToml as error:
+        raise UsageError(f"{where} is not TOML: {error}") from None
     _refuse_unknown(table, where)
     try:
         settings = msgspec.convert(table, RigSettings)

@@ -9,7 +9,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
-from thermite.schema.strict import Strict
+from thermite.schema.strict import Real, Strict, Whole
 
 LimitName: TypeAlias = Literal["timeout", "memory", "disk"]
 MOST_COUNT: Final = (1 << 53) - 1
@@ -53,31 +53,31 @@ class RunRecord(Strict):
     What can't be read is None, never 0.
     """
 
-    t_ns: int
-    utime_ns: int
-    stime_ns: int
-    nvcsw: int
-    nivcsw: int
-    minflt: int
-    majflt: int
-    maxrss_kib: int
-    cpus: list[int]
+    t_ns: Whole
+    utime_ns: Whole
+    stime_ns: Whole
+    nvcsw: Whole
+    nivcsw: Whole
+    minflt: Whole
+    majflt: Whole
+    maxrss_kib: Whole
+    cpus: list[Whole]
     started_at: str
-    suspended_ns: int
-    psi_cpu_us: int | None = None
-    steal_ticks: int | None = None
-    mhz: tuple[int | None, int | None] = (None, None)
-    millidegrees: tuple[int | None, int | None] = (None, None)
+    suspended_ns: Whole
+    psi_cpu_us: Whole | None = None
+    steal_ticks: Whole | None = None
+    mhz: tuple[Whole | None, Whole | None] = (None, None)
+    millidegrees: tuple[Whole | None, Whole | None] = (None, None)
     affinity_changed: bool = False
 
 
 class ProofOfZero(Strict):
     """That nothing of the stage is left: survivors above 0 are an infrastructure error."""
 
-    survivors: int
-    rounds: int
-    kill_ms: float
-    swept: int
+    survivors: Whole
+    rounds: Whole
+    kill_ms: Real
+    swept: Whole
 
 
 class IsolationRecord(Strict):
@@ -91,7 +91,7 @@ class IsolationRecord(Strict):
     features: list[str]
     network: str
     user: str
-    uid: int
+    uid: Whole
     gaps: list[str]
     proof: ProofOfZero | None = None
 
