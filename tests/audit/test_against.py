@@ -12,7 +12,7 @@ from tests.audit.conftest import Change
 from tests.audit.forger import edit, rechain, resign
 from tests.audit.test_verify import codes, run, then
 from tests.ledger.facts import Clock, Facts
-from thermite.audit.against import Outside, OutsideCheck
+from thermite.audit.against import Outside, OutsideCheck, read_outside
 from thermite.audit.findings import Findings
 from thermite.audit.notes import Ground
 from thermite.audit.verify import audit
@@ -213,3 +213,28 @@ def test_the_work_grows_with_the_number_of_checkpoints_and_not_with_its_square(
     OutsideCheck(ground, {}, findings).take(given)
     counted = Counter(one.code for one in findings.listed)
     assert counted == {"shorter_than_checkpoint": 50, "external_unusable": 50}
+
+
+@pytest.mark.parametrize(
+    ("most", "refused"),
+    [pytest.param(5, False, id="as many"), pytest.param(4, True, id="one more")],
+)
+def test_names_of_a_folder_and_of_the_rigs_in_it_are_counted_together(
+    whole: Path, tmp_path: Path, most: int, refused: bool
+) -> None:
+    rig = tmp_path / "receipts" / ("0" * 32)
+    rig.mkdir(parents=True)
+    (tmp_path / "receipts/newest.note").write_text(note_at(whole, 21))
+    for name in ("one.note", "two.note", "three.txt"):
+        (rig / name).write_text(note_at(whole, 22))
+    if refused:
+        with pytest.raises(UsageError, match=f"holds more than {most} files: name fewer"):
+            read_outside([tmp_path / "receipts"], most=most)
+        return
+    found = read_outside([tmp_path / "receipts"], most=most)
+    assert [(Path(one.place).name, one.rig) for one in found] == [
+        ("newest.note", None),
+        ("one.note", rig.name),
+        ("three.txt", rig.name),
+        ("two.note", rig.name),
+    ]

@@ -21,6 +21,7 @@ from thermite.cli.root import run
 from thermite.command.envelope import digest, read_envelope, seal
 from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, NotFoundError
+from thermite.kit.git import make_repository
 from thermite.ledger.replay import recorded
 from thermite.schema.promotion import Made, PromotionFile
 
@@ -277,7 +278,34 @@ def test_the_commands_write_a_file_and_check_it(
     assert not told["holds"]
     assert "signed it" in told["problem"]
     assert run(["verify", str(tmp_path / "none")]) == 3
-    assert run(["verify", str(target), "--project", str(tmp_path)]) == 8
+    make_repository(tmp_path / "other.git")
+    assert run(["verify", str(target), "--project", str(tmp_path / "other.git")]) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        pytest.param(["{here}"], 3, "{here} is no file", id="a folder"),
+        pytest.param(["{ledger}"], 1, "{ledger} is a ledger and no promotion file", id="a ledger"),
+        pytest.param(["{file}", "--project", "{here}/x"], 3, "no folder {here}/x", id="no project"),
+        pytest.param(["{file}", "--project", "{here}"], 2, "{here} is no git", id="no repository"),
+        pytest.param(["{file}", "--rig-key", "rig-1.pub"], 2, "'rig-1.pub' is no file", id="key"),
+    ],
+)
+def test_a_slip_of_who_checks_is_no_finding_against_the_promotion(
+    words: list[str],
+    code: int,
+    said: str,
+    ledger: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    places = {"here": tmp_path, "ledger": ledger, "file": tmp_path / "my gain.json"}
+    assert run(["export", "163", "--ledger", str(ledger), "-o", str(places["file"])]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.endswith(f"thermite verify '{places['file']}'"), "a line to copy"
+    assert run(["verify", *(word.format(**places) for word in words)]) == code
+    assert said.format(**places) in capsys.readouterr().err
 
 
 def test_a_project_bears_out_the_patch_or_the_check_fails(

@@ -1,6 +1,7 @@
 """Judging again: all of an honest ledger follows, and a changed run does not."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -34,9 +35,10 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def climb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    life = Life(Home(tmp_path_factory.mktemp("climb"), {"ms": 40}, CANDIDATES))
+    folder = tmp_path_factory.mktemp("climb")
+    life = Life(Home(folder, {"ms": 40}, CANDIDATES))
     assert life.run()
-    return life.home.rig.ledger
+    return Path(shutil.copy(life.home.rig.ledger, folder))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def goals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("goals")
     life = Life(Home(folder, GOAL_BASE, GOAL_CANDIDATES, GOALS, MANIFEST))
     assert life.run()
-    return life.home.rig.ledger
+    return Path(shutil.copy(life.home.rig.ledger, folder))
 
 
 def test_all_of_a_hill_climb_follows_from_its_runs(climb: Path) -> None:
@@ -232,6 +234,8 @@ ENDS = "is no rule"
         pytest.param("judging.min_blocks=" + "9" * 5000, "is no change", id="a flood of digits"),
         pytest.param("budget.attempts=3", "is no parameter of the rule", id="no parameter"),
         pytest.param("judging.luck=1", "'judging.luck' is no parameter", id="none of the rule"),
+        pytest.param("min_effect=1", "did you mean objective.min_effect?", id="half a name"),
+        pytest.param("judging.max_block=1", "did you mean judging.max_blocks?", id="misspelt"),
         pytest.param("objective.cells=[]", "is no parameter of the rule", id="what was measured"),
         pytest.param("objective.min_effect=-1", ENDS, id="a loss"),
         pytest.param("objective.min_effect=0", ENDS, id="nothing"),

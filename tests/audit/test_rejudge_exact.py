@@ -1,5 +1,6 @@
 """Judging again by the rule `exact-1`: values of the check that never vary."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,12 +30,13 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "c-better": shows(0.70),
     }
     objective = {"primary": {"metric": "accuracy"}, "min_effect": 0.01}
-    home = Home(tmp_path_factory.mktemp("exact"), {"ms": 40}, candidates, {"objective": objective})
+    folder = tmp_path_factory.mktemp("exact")
+    home = Home(folder, {"ms": 40}, candidates, {"objective": objective})
     life = Life(home)
     # After the selftest's 18 runs: two to warm up, three blocks of two, four to warm up.
     life.stages.say_at = dict.fromkeys(range(30, 34), shows(0.9))
     assert life.run()
-    return home.rig.ledger
+    return Path(shutil.copy(home.rig.ledger, folder))
 
 
 def test_a_campaign_of_exact_values_follows_from_its_checks(exact: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,11 @@ def test_another_programs_database_is_no_ledger(tmp_path: Path) -> None:
         ),
         pytest.param(["CREATE VIRTUAL TABLE events USING fts5(seq)"], id="virtual table"),
         pytest.param(["CREATE TABLE events(x)"], id="other columns"),
+        pytest.param(
+            ["CREATE TABLE events(seq INTEGER PRIMARY KEY, type, b, hash, dedup, body AS (b))"],
+            id="computed column",
+        ),
+        pytest.param(["CREATE TABLE events(seq, type, body, hash, dedup)"], id="no key"),
     ],
 )
 def test_other_tables_can_not_be_audited(statements: list[str], tmp_path: Path) -> None:
@@ -104,6 +110,92 @@ def test_values_of_any_kind_are_findings(values: str, tmp_path: Path) -> None:
     found = audit(path)
     assert found.fails
     assert "opening_unreadable" in {code for code, _ in codes(found)}
+
+
+ANY_NUMBER = "CREATE TABLE events(seq ANY PRIMARY KEY, type, body, hash, dedup) WITHOUT ROWID"
+ANY_SIZE = "CREATE TABLE checkpoints(size ANY PRIMARY KEY, note) WITHOUT ROWID"
+
+
+@pytest.mark.parametrize("number", ["'abc'", "x'ff'", "2.5", "CAST(x'80' AS TEXT)"])
+def test_what_stands_where_a_number_must_is_said_in_words(number: str, tmp_path: Path) -> None:
+    row = "'x', x'00', zeroblob(32), NULL"
+    events = made(
+        tmp_path / "events.db",
+        ANY_NUMBER,
+        LOOSE_NOTES,
+        f"INSERT INTO events VALUES (1, {row}), ({number}, {row}), (3, {row})",
+    )
+    notes = made(
+        tmp_path / "notes.db", LOOSE, ANY_SIZE, f"INSERT INTO checkpoints VALUES ({number}, x'00')"
+    )
+    for path in (events, notes):
+        with suppress(LedgerError):
+            assert "damaged_file" in {code for code, _ in codes(audit(path))}
+
+
+@pytest.mark.parametrize("column", ["type", "hash", "dedup", "body"])
+def test_large_values_do_not_fill_the_memory_whatever_their_column(
+    column: str, tmp_path: Path
+) -> None:
+    path = made(
+        tmp_path / "ledger.db",
+        LOOSE,
+        LOOSE_NOTES,
+        *(f"INSERT INTO events VALUES ({n}, 'x', x'00', x'00', NULL)" for n in range(1, 41)),
+        f"UPDATE events SET {column} = zeroblob(4000000)",
+        "INSERT INTO checkpoints SELECT seq, zeroblob(4000000) FROM events",
+    )
+    code = (
+        "import sys; from pathlib import Path; from resource import *;"
+        "from thermite.audit.verify import audit;"
+        "used = int(Path('/proc/self/statm').read_text().split()[0]) * getpagesize();"
+        "setrlimit(RLIMIT_AS, (used + (120 << 20),) * 2); print(audit(Path(sys.argv[1])).fails)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
+    )
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+def test_rows_that_no_rig_writes_are_not_read_without_end(tmp_path: Path) -> None:
+    rows = (f"INSERT INTO events VALUES ({n}, 'x', x'00', x'00', NULL)" for n in range(1, 41))
+    path = made(
+        tmp_path / "ledger.db",
+        LOOSE,
+        LOOSE_NOTES,
+        *rows,
+        "UPDATE events SET body = zeroblob(5000000)",
+    )
+    (damage,) = [one for one in audit(path).findings if one.code == "damaged_file"]
+    assert damage.seq in range(10, 20)
+    assert damage.explain.startswith("rows as large as these are no rig's after event 1")
+    assert damage.got is not None
+    assert damage.got.endswith("bytes more than a rig writes in as many rows")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param("CREATE INDEX more ON events(instr(type, 'x'))", id="index"),
+        pytest.param("CREATE TABLE more(x CHECK(instr(x, 'x') = 0))", id="table"),
+    ],
+)
+def test_sqlite_computes_nothing_that_a_stranger_wrote(
+    index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = sqlite3.connect
+
+    def connect(*given: Any, **said: Any) -> sqlite3.Connection:  # noqa: ANN401
+        connection: sqlite3.Connection = real(*given, **said)
+        connection.set_trace_callback(asked.append)
+        return connection
+
+    path = made(tmp_path / "ledger.db", EVENTS, CHECKPOINTS, index)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    assert ("schema_changed", None) in codes(audit(path))
+    assert asked
+    assert not [one for one in asked if "_check" in one]
 
 
 def test_a_value_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
@@ -159,6 +251,31 @@ def test_rows_that_lead_back_to_the_beginning_are_no_endless_ledger(
     copy.write_bytes(re.sub(cell, b"\x05", whole.read_bytes(), flags=re.DOTALL))
     damages = [place for code, place in codes(audit(copy)) if code == "damaged_file"]
     assert after in damages
+
+
+def test_a_page_of_no_kind_is_a_finding_though_the_files_own_check_dies_of_it(
+    whole: Path, tmp_path: Path
+) -> None:
+    with sqlite3.connect(whole) as connection:
+        (body,) = connection.execute("SELECT body FROM events WHERE seq = 12").fetchone()
+    connection.close()
+    raw = bytearray(whole.read_bytes())
+    size = int.from_bytes(raw[16:18], "big")
+    leaf = raw.index(body[:64]) // size * size
+    assert raw[leaf] == 13  # SQLite's word for a leaf of a table
+    raw[leaf] ^= 1
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(raw)
+    assert "damaged_file" in {code for code, _ in codes(audit(copy))}
+
+
+def test_a_copy_that_was_cut_short_is_called_damaged_and_not_another_kind_of_file(
+    whole: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    with pytest.raises(LedgerError, match=r"is damaged .* cut short: .*ledger backup"):
+        audit(copy)
 
 
 def test_an_audit_leaves_everything_as_it_was(whole: Path, tmp_path: Path) -> None:

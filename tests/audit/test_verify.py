@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.audit.conftest import Change
@@ -20,8 +20,8 @@ from thermite.errors import LedgerError
 from thermite.ledger.append import Ledger
 from thermite.ledger.merkle import root_of_inclusion
 from thermite.ledger.reading import opened
-from thermite.ledger.replay import PAGE_ROWS
 from thermite.schema.audit import Audit
+from thermite.schema.event import Event
 
 Doctored = Callable[[Change], Path]
 
@@ -315,6 +315,23 @@ def test_a_clock_that_was_set_is_shown_as_such(
     assert codes(found) == []
 
 
+def test_an_empty_name_of_a_boot_hides_neither_times_nor_a_clock_that_was_set(
+    path: Path, facts: Facts, rig_key: SigningKey, clock: Clock
+) -> None:
+    def nameless(event: Event) -> Event:
+        return msgspec.structs.replace(event, boot="")
+
+    with Ledger.create(path, nameless(facts.opened()), rig_key, now=clock) as ledger:
+        clock.turn(-7 * 3600)
+        ledger.append([nameless(facts.probe())])
+    found = audit(path)
+    assert (found.first_at, found.last_at) == (
+        "2026-01-31T12:00:00.000000Z",
+        "2026-01-31T05:00:00.000000Z",
+    )
+    assert [step.seq for step in found.clock_steps] == [2]
+
+
 def test_a_running_assignment_keeps_its_coin(ledger: Ledger, facts: Facts, path: Path) -> None:
     ledger.append(facts.campaign()[:12])
     ledger.close()
@@ -369,20 +386,3 @@ def test_checkpoints_that_were_removed_follow_from_no_edit(doctored: Doctored) -
     (stale,) = [one for one in found.findings if one.severity == "finding"]
     assert stale.follows is None
     assert stale.explain.endswith("later ones were removed")
-
-
-@pytest.mark.parametrize("first", [PAGE_ROWS - 1, PAGE_ROWS, PAGE_ROWS + 1])
-def test_a_change_is_found_at_its_event_on_either_side_of_a_page(
-    ledger: Ledger, facts: Facts, path: Path, first: int
-) -> None:
-    ledger.append([facts.probe() for _ in range(2 * PAGE_ROWS)])
-    ledger.close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TRIGGER events_no_update")
-        connection.execute(
-            "UPDATE events SET body = CAST(body || ' ' AS BLOB) WHERE seq = ?", (first,)
-        )
-        connection.execute("UPDATE events SET type = 'run' WHERE seq = ?", (first + 1,))
-        connection.commit()
-    found = [one for one in codes(audit(path)) if one[0] in {"body_hash", "column_mismatch"}]
-    assert found == [("body_hash", first), ("column_mismatch", first + 1)]

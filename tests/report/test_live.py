@@ -8,6 +8,7 @@ from thermite.campaign.fold import fold
 from thermite.campaign.state import State
 from thermite.ledger.replay import recorded
 from thermite.report import live
+from thermite.report.campaign import status, status_lines
 from thermite.schema.event import AssignmentEnded
 
 LEDGER = Path(__file__).parents[1] / "golden/promotion/ledger.db"
@@ -34,3 +35,20 @@ def test_a_champion_that_gained_nothing_was_measured_again_all_the_same() -> Non
     event = msgspec.structs.replace(last.event, data=nothing)
     told = live.line(state, event)
     assert told == "campaign ended (nothing left to propose): +0.0 % measured again"
+
+
+def test_an_end_that_quotes_a_compiler_stays_on_its_line() -> None:
+    state = State()
+    *before, last = recorded(LEDGER)
+    for row in before:
+        fold(state, row.seq, row.event)
+    assert isinstance(last.event.data, AssignmentEnded)
+    why = "infrastructure: build failed (exit 1)\nmatmul.c:5: error\n"
+    event = msgspec.structs.replace(
+        last.event, data=msgspec.structs.replace(last.event.data, reason=why, gain=None)
+    )
+    said = "infrastructure: build failed (exit 1) matmul.c:5: error"
+    assert live.line(state, event) == f"campaign ended ({said})"
+    fold(state, last.seq, event)
+    told = status(state, wal_bytes=0, served=False, as_of=None)
+    assert f"              {said}" in status_lines(told)

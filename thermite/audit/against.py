@@ -11,6 +11,7 @@ import contextlib
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ from thermite.schema.strict_json import NotStrictJson, read
 MOST_FILE_BYTES: Final = 64 << 20
 """Largest promotion file (ledger and signing, 3.14)."""
 MOST_FILES: Final = 100_000
-"""Most files of one folder: a rig's outbox is far smaller."""
+"""Most files of one folder and of the rigs' folders in it: a rig's outbox is far smaller."""
 _MOST_LEVELS: Final = 32
 _NOTE_START: Final = b"thermite/"
 
@@ -44,7 +45,7 @@ class Outside:
     rig: str | None = None
 
 
-def read_outside(paths: Iterable[Path]) -> list[Outside]:
+def read_outside(paths: Iterable[Path], *, most: int = MOST_FILES) -> list[Outside]:
     """Return the checkpoints of files and folders; in a folder, other files are passed over.
 
     Raises:
@@ -53,7 +54,7 @@ def read_outside(paths: Iterable[Path]) -> list[Outside]:
     """
     found: list[Outside] = []
     for path in paths:
-        here = list(_in_folder(path) if path.is_dir() else _in_file(path))
+        here = list(_in_folder(path, most) if path.is_dir() else _in_file(path))
         if not here:
             raise UsageError(
                 f"{path} holds no checkpoint: give a checkpoint, a receipt, a promotion file or a"
@@ -90,8 +91,9 @@ class OutsideCheck:
                     expected=None,
                     got=None,
                     explain="no checkpoint from outside was given: whoever holds the rig's key"
-                    f" could have rewritten all {self._ground.tree.size} events of this ledger;"
-                    " give receipts with --against",
+                    f" could have rewritten all {self._ground.tree.size} events of this ledger, and"
+                    " anybody could have put an older copy in its place; give receipts with"
+                    " --against",
                 )
             )
 
@@ -169,17 +171,34 @@ class OutsideCheck:
         self._findings.add(finding)
 
 
-def _in_folder(folder: Path, rig: str | None = None) -> Iterator[Outside]:
+def _in_folder(folder: Path, most: int) -> Iterator[Outside]:
+    for path, rig in _files_in(folder, most):
+        yield from _in_file(path, rig)
+
+
+def _files_in(folder: Path, most: int) -> list[tuple[Path, str | None]]:
+    """Return the files of a folder, and of the rigs' folders in it, each with its rig.
+
+    Raises:
+        UsageError: there are more entries than `most` in all of them, or one can't be read.
+    """
+    found: list[tuple[Path, str | None]] = []
+    waiting: list[tuple[Path, str | None]] = [(folder, None)]
+    left = most
     try:
-        for count, path in enumerate(sorted(folder.iterdir())):
-            if count >= MOST_FILES:
-                raise UsageError(f"{folder} holds more than {MOST_FILES} files: name fewer")
-            if path.is_file():
-                yield from _in_file(path, rig)
-            elif rig is None and is_hex32(path.name) and path.is_dir():
-                yield from _in_folder(path, rig=path.name)
+        while waiting:
+            here, rig = waiting.pop()
+            entries = sorted(islice(here.iterdir(), left + 1))
+            left -= len(entries)
+            if left < 0:
+                raise UsageError(f"{folder} holds more than {most} files: name fewer")
+            found += [(path, rig) for path in entries if path.is_file()]
+            if rig is None:
+                rigs = [path for path in entries if is_hex32(path.name) and path.is_dir()]
+                waiting += [(path, path.name) for path in reversed(rigs)]
     except OSError as error:
         raise UsageError(f"{folder} can't be read: {error.strerror}") from None
+    return found
 
 
 def _in_file(path: Path, rig: str | None = None) -> Iterator[Outside]:

@@ -6,6 +6,7 @@ rule, and a value that makes no rule is its giver's fault and never the ledger's
 
 import math
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -80,9 +81,10 @@ def changed(p: RuleParameters, changes: Mapping[str, object]) -> RuleParameters:
 
 def _value(name: str, found: object) -> object:
     if name not in TYPES:
-        raise UsageError(
-            f"{_shown(name)} is no parameter of the rule: change one of {', '.join(TYPES)}"
-        )
+        near = [one for one in TYPES if one.endswith(f".{name}")]
+        near = near or get_close_matches(name, TYPES, n=1, cutoff=0.8)
+        meant = f"did you mean {near[0]}?" if near else f"change one of {', '.join(TYPES)}"
+        raise UsageError(f"{_shown(name)} is no parameter of the rule: {meant}")
     try:
         value: object = msgspec.convert(found, TYPES[name])
     except msgspec.ValidationError as error:

@@ -1,6 +1,8 @@
 """Collect findings, and keep the list short enough to read."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -27,6 +29,14 @@ class Findings:
         self._count[finding.code] += 1
         if self._count[finding.code] <= MOST_PER_CODE:
             self.listed.append(finding)
+
+    @contextmanager
+    def by_event(self) -> Iterator[None]:
+        """Put what is found meanwhile in the order of its events."""
+        before = len(self.listed)
+        yield
+        if len(self.listed) > before + 1:
+            self.listed[before:] = sorted(self.listed[before:], key=lambda one: one.seq or 0)
 
     def explained(self) -> list[Finding]:
         """Return what is listed, causes first, and say of consequences what they follow from.

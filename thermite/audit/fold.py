@@ -3,6 +3,7 @@
 Source: contract, Events, last paragraph; ledger and signing, 3.4, `illegal_transition`.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from thermite.audit.findings import Findings
@@ -25,31 +26,37 @@ class History:
 
     def take(self, seq: int, event: Event | None) -> None:
         """Follow the history by one event; None: it can't be read."""
+        self.take_all([seq], [event])
+
+    def take_all(self, seqs: Iterable[int], events: Iterable[Event | None]) -> None:
+        """Follow the history by some events, each with its number."""
         if self._stopped:
             return
-        if event is None:
-            self._stop(seq)
-            return
-        why = problem(self.state, event) or self._fold(seq, event)
-        if why is not None:
-            self._findings.add(
-                Finding(
-                    code="illegal_transition",
-                    severity="finding",
-                    seq=seq,
-                    expected=None,
-                    got=TAG_OF[type(event.data)],
-                    explain=f"event {seq} can't follow the events before it: {why}",
-                )
-            )
+        state = self.state
+        for seq, event in zip(seqs, events, strict=True):
+            if event is None:
+                self._stop(seq)
+                return
+            why = problem(state, event)
+            if why is None:
+                try:
+                    fold(state, seq, event)
+                except LedgerError as error:
+                    why = f"it names what is not there ({type(error.__cause__).__name__})"
+            if why is not None:
+                self._add(seq, event, why)
 
-    def _fold(self, seq: int, event: Event) -> str | None:
-        """Change the state by an event, or say why it has no meaning here."""
-        try:
-            fold(self.state, seq, event)
-        except LedgerError as error:
-            return f"it names what is not there ({type(error.__cause__).__name__})"
-        return None
+    def _add(self, seq: int, event: Event, why: str) -> None:
+        self._findings.add(
+            Finding(
+                code="illegal_transition",
+                severity="finding",
+                seq=seq,
+                expected=None,
+                got=TAG_OF[type(event.data)],
+                explain=f"event {seq} can't follow the events before it: {why}",
+            )
+        )
 
     def _stop(self, seq: int) -> None:
         self._stopped = True

@@ -5,6 +5,7 @@ Source: ledger and signing, 3.4 (notes, when they are made, findings).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from thermite.audit.findings import Findings, shown
 from thermite.command import strict_base64
@@ -15,6 +16,10 @@ from thermite.errors import LedgerError
 from thermite.ledger.checkpoint import MOST_BETWEEN, MOST_SECONDS
 from thermite.ledger.merkle import Tree
 from thermite.schema.audit import Finding, FindingCode
+
+MOST_BAD: Final = 10_000
+"""Checkpoints that do not hold, after which no more are read: a second's work, and a hundred
+times what is listed."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +40,35 @@ class Ground:
 class NotesCheck:
     """Walks over the checkpoints by size; keeps the valid ones."""
 
-    def __init__(self, ground: Ground, findings: Findings) -> None:
+    def __init__(self, ground: Ground, findings: Findings, *, most_bad: int = MOST_BAD) -> None:
         self.total = 0
+        self._most_bad, self._is_whole = most_bad, True
         self.valid: dict[int, tuple[Checkpoint, str]] = {}
         self._newest = 0
         self._ground, self._findings = ground, findings
 
-    def take(self, size: int, raw: object) -> None:
-        """Check the next checkpoint."""
+    def take(self, size: int, raw: object) -> bool:
+        """Check the next checkpoint; return whether another one should be read."""
         self.total += 1
         found = self._read(size, raw)
-        if found is None:
-            return
-        said, text = found
-        if self._fits(said):
+        if found is not None and self._fits(found[0]):
             if size - self._newest > MOST_BETWEEN:
                 self._add_gap(self._newest, size)
-            self.valid[size] = said, text
+            self.valid[size] = found
             self._newest = size  # they come by size
+        return self.total - len(self.valid) < self._most_bad or self._stopped_at(size)
+
+    def _stopped_at(self, size: int) -> bool:
+        self._is_whole = False
+        self._add(
+            "checkpoints_unread",
+            size,
+            None,
+            None,
+            f"{self._most_bad} checkpoints up to event {size} do not hold, and no later one was"
+            " read",
+        )
+        return False
 
     def finish(self, must_be_signed: int, last_at: str | None) -> None:
         """Say how much no checkpoint covers, and whether that can be.
@@ -63,7 +79,7 @@ class NotesCheck:
         """
         newest = self._newest
         events = self._ground.tree.size
-        if newest >= events or not self._ground.whole:
+        if newest >= events or not self._ground.whole or not self._is_whole:
             return
         if events - newest > MOST_BETWEEN:
             self._add_gap(newest, events)

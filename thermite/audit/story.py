@@ -4,7 +4,7 @@ Source: ledger and signing, 3.7 (what an audit prints) and 3.11 (revocation).
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -17,6 +17,9 @@ from thermite.schema.audit import ClockStep, Finding, FindingCode, OpenCoin, Rev
 STEP_SECONDS: Final = 1.0
 """Clocks of one machine that drift by more between two events were set, or slept."""
 _NS: Final = 1_000_000_000
+_TENTH: Final = len("2026-01-31T23:59:59.9")
+_SURE_NS: Final = int((STEP_SECONDS - 0.1) * _NS)
+"""Most that may pass between two times of the same tenth of a second, and be no step."""
 _SIGNED: Final = frozenset(e.PAYLOADS[tag] for tag in SIGNED_AT_ONCE)
 
 
@@ -25,7 +28,6 @@ class Story:
 
     def __init__(self, findings: Findings) -> None:
         self.first_at: str | None = None
-        self.last_at: str | None = None
         self.accepted: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.commands: list[tuple[int, e.CommandAccepted, str]] = []
@@ -50,25 +52,44 @@ class Story:
         self._findings = findings
         self._revoked: dict[str, str] = {}
         self._coins: dict[str, int] = {}
-        self._clock: tuple[str, datetime, int] | None = None
+        self._clock: tuple[str | None, str, int] = None, "", 0  # no boot yet; an id may be empty
+
+    @property
+    def last_at(self) -> str | None:
+        """The time of the last event; None before the first."""
+        return None if self.first_at is None else self._clock[1]
 
     @property
     def open_coins(self) -> list[OpenCoin]:
         """Assignments that run, and so keep their order seed secret."""
         return [OpenCoin(assignment=name, attempts=count) for name, count in self._coins.items()]
 
-    def take(self, seq: int, event: e.Event) -> None:
-        """Read one event."""
-        kind = type(event.data)
-        if self.first_at is None:
-            self.first_at = event.at
-        self.last_at = event.at
-        self._look_at_clock(seq, event)
-        if kind in _SIGNED:
-            self.must_be_signed = seq
-        tell = self._telling.get(kind)
-        if tell is not None:
-            tell(seq, event, event.data)
+    def take_all(self, seqs: Iterable[int], events: Iterable[e.Event | None]) -> None:
+        """Read events, each with its number; None: it can't be read."""
+        boot, at, mono_ns = self._clock
+        tenth, signed = at[:_TENTH], self.must_be_signed
+        for seq, event in zip(seqs, events, strict=True):
+            if event is None:
+                continue
+            before, at = at, event.at
+            if event.boot != boot:
+                self.first_at = at if self.first_at is None else self.first_at
+                boot, tenth = event.boot, at[:_TENTH]
+            else:
+                passed_ns = event.mono_ns - mono_ns
+                # As most events: no need to read the times.
+                if not (0 <= passed_ns <= _SURE_NS and at.startswith(tenth)):
+                    self._look_at_clock(seq, before, at, passed_ns)
+                    tenth = at[:_TENTH]
+            mono_ns = event.mono_ns
+            data = event.data
+            kind = type(data)
+            if kind in _SIGNED:
+                signed = seq
+            tell = self._telling.get(kind)
+            if tell is not None:
+                tell(seq, event, data)
+        self._clock, self.must_be_signed = (boot, at, mono_ns), signed
 
     def _refuse(self, _: int, __: e.Event, data: e.CommandRefused) -> None:
         self.refused[data.code] += 1
@@ -98,12 +119,11 @@ class Story:
     def _end(self, _: int, event: e.Event, __: e.AssignmentEnded) -> None:
         self._coins.pop(event.assignment or "", None)
 
-    def _look_at_clock(self, seq: int, event: e.Event) -> None:
-        at = _moment(event.at)
-        before, self._clock = self._clock, None if at is None else (event.boot, at, event.mono_ns)
-        if before is None or at is None or before[0] != event.boot:
+    def _look_at_clock(self, seq: int, before: str, at: str, passed_ns: int) -> None:
+        earlier, now = _moment(before), _moment(at)
+        if earlier is None or now is None:
             return
-        step = (at - before[1]).total_seconds() - (event.mono_ns - before[2]) / _NS
+        step = (now - earlier).total_seconds() - passed_ns / _NS
         if abs(step) > STEP_SECONDS:
             self.clock_steps.append(ClockStep(seq=seq, seconds=round(step, 3)))
 

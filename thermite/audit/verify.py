@@ -5,12 +5,12 @@ Source: ledger and signing, 3.4 and 3.7.
 
 import sqlite3
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from thermite.audit import file
 from thermite.audit.against import Outside, OutsideCheck, read_outside
-from thermite.audit.chain import ChainCheck
+from thermite.audit.chain import ChainCheck, Values
 from thermite.audit.findings import Findings
 from thermite.audit.fold import History
 from thermite.audit.notes import Ground, NotesCheck
@@ -21,17 +21,28 @@ from thermite.errors import LedgerError, UsageError
 from thermite.ledger.chain import genesis
 from thermite.ledger.reading import opened
 from thermite.ledger.replay import Opening, opening
-from thermite.ledger.tables import FILE_ERRORS
+from thermite.ledger.tables import FILE_ERRORS, plain_tables
 from thermite.schema.audit import Audit, EventProof, Finding, Tail
 
 
-def audit(path: Path, *, against: Sequence[Path] = (), trusted: Sequence[PublicKey] = ()) -> Audit:
+def unheard(_: str) -> None:
+    """Tell nobody."""
+
+
+def audit(
+    path: Path,
+    *,
+    against: Sequence[Path] = (),
+    trusted: Sequence[PublicKey] = (),
+    tell: Callable[[str], None] = unheard,
+) -> Audit:
     """Return everything that an audit of a ledger finds; the ledger is only read.
 
     Args:
         path: the ledger, live or copied.
         against: files and folders with checkpoints that were kept outside.
         trusted: the keys that may have signed for this rig; none: the ledger's own word.
+        tell: hears what is read, and how far, some thousand times a second.
 
     Raises:
         FileNotFoundError: a file is not there.
@@ -39,10 +50,16 @@ def audit(path: Path, *, against: Sequence[Path] = (), trusted: Sequence[PublicK
         UsageError: a file of `against` holds no checkpoint.
     """
     outside = read_outside(against)
-    return _walked(path, outside, trusted).result()
+    return _walked(path, outside, trusted, tell).result()
 
 
-def prove(path: Path, seq: int, *, trusted: Sequence[PublicKey] = ()) -> EventProof:
+def prove(
+    path: Path,
+    seq: int,
+    *,
+    trusted: Sequence[PublicKey] = (),
+    tell: Callable[[str], None] = unheard,
+) -> EventProof:
     """Return the proof that an event is in the ledger that the first covering note signs.
 
     Raises:
@@ -50,7 +67,7 @@ def prove(path: Path, seq: int, *, trusted: Sequence[PublicKey] = ()) -> EventPr
         LedgerError: the file is no ledger; it has no such event, no valid checkpoint covers
             it, or the ledger was changed up to there.
     """
-    walk = _walked(path, [], trusted)
+    walk = _walked(path, [], trusted, tell)
     size = min((size for size in walk.notes.valid if size >= seq), default=None)
     if not 1 <= seq <= walk.chain.tree.size:
         raise LedgerError(f"the ledger has no event {seq}: it ends at {walk.chain.tree.size}")
@@ -82,10 +99,15 @@ def promotion_proof(path: Path, seqs: Sequence[int]) -> tuple[str, str, list[byt
     return walk.notes.valid[size][1], walk.opened.rig_key, proof
 
 
-def _walked(path: Path, outside: Sequence[Outside], trusted: Sequence[PublicKey]) -> "_Walk":
+def _walked(
+    path: Path,
+    outside: Sequence[Outside],
+    trusted: Sequence[PublicKey],
+    tell: Callable[[str], None] = unheard,
+) -> "_Walk":
     with opened(path, any_version=True) as connection:
         try:
-            walk = _Walk(connection, trusted)
+            walk = _Walk(connection, trusted, tell)
             walk.read(outside)
         except FILE_ERRORS as error:
             raise LedgerError(f"{path} can't be read: {error}") from None
@@ -95,12 +117,17 @@ def _walked(path: Path, outside: Sequence[Outside], trusted: Sequence[PublicKey]
 class _Walk:
     """One audit under way."""
 
-    def __init__(self, connection: sqlite3.Connection, trusted: Sequence[PublicKey]) -> None:
-        self._connection = connection
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        trusted: Sequence[PublicKey],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._connection, self._tell = connection, tell
         self._findings = Findings()
-        self._tables = file.plain_tables(connection)
+        self._tables = plain_tables(connection)
         if "events" not in self._tables:
-            raise LedgerError("it has no table events")
+            raise LedgerError("it has no table events whose rows could be read one after the other")
         self.opened, self._key = self._opening()
         self._trusted = trusted
         before = None
@@ -115,16 +142,19 @@ class _Walk:
 
     def read(self, outside: Sequence[Outside]) -> None:
         """Read the whole file, then the checkpoints, then those from outside."""
+        self._tell("SQLite checks its pages")
         file.check_schema(self._connection, self._findings)
-        file.check_soundness(self._connection, self._findings)
+        sound = file.check_soundness(self._connection, self._findings)
         self._check_pin()
-        extent = file.extent(self._connection, self._tables, self._findings)
-        sizes = [size for size, _ in self._checkpoints(extent.checkpoints)]
-        self._read_events(extent.events, {*sizes, *(one.said.size for one in outside)})
+        extent = file.extent(self._connection, self._tables, self._findings, sound=sound)
+        wanted = {size for size, _ in self._checkpoints(extent, file.sizes)}
+        self._read_events(extent.events, {*wanted, *(one.said.size for one in outside)})
         ground = self._ground()
         self.notes = NotesCheck(ground, self._findings)
-        for size, note in self._checkpoints(extent.checkpoints):
-            self.notes.take(size, note)
+        for size, note in self._checkpoints(extent, file.checkpoints):
+            self._tell(f"checkpoint of event {size:,}")
+            if not self.notes.take(size, note):
+                break
         self.notes.finish(self._story.must_be_signed, self._story.last_at)
         inside = {size: text for size, (_, text) in self.notes.valid.items()}
         self._outside = OutsideCheck(ground, inside, self._findings)
@@ -195,32 +225,40 @@ class _Walk:
         )
 
     def _read_events(self, up_to: int, wanted: set[int]) -> None:
-        count = 0
         self.chain.want(wanted)
+        count = 0
         try:
             for page in file.pages(self._connection, up_to):
-                for row, event in zip(page, self.chain.take_all(page), strict=True):
-                    self._history.take(row[0], event)
-                    if event is not None:
-                        self._story.take(row[0], event)
+                self._take(page)
                 count += len(page)
+                self._tell(f"event {count:,} of {up_to:,}")
         except FILE_ERRORS as error:
             self._whole = False
-            file.add_damage(self._findings, str(error), self.chain.last)
+            file.add_damage(self._findings, error, self.chain.last)
         if count != self.chain.last:
             self._whole = False
         if count == 0:
             file.add_empty(self._findings)
 
-    def _checkpoints(self, up_to: int) -> list[tuple[int, object]]:
+    def _take(self, page: Sequence[Values]) -> None:
+        seqs = [row[0] for row in page]
+        events = self.chain.take_all(page)
+        with self._findings.by_event():
+            self._history.take_all(seqs, events)
+            self._story.take_all(seqs, events)
+
+    def _checkpoints(
+        self,
+        extent: file.Extent,
+        read: Callable[[sqlite3.Connection, file.Extent], Iterator[file.Note]],
+    ) -> Iterator[file.Note]:
         if "checkpoints" not in self._tables:
-            return []
+            return
         try:
-            return list(file.checkpoints(self._connection, up_to))
+            yield from read(self._connection, extent)
         except FILE_ERRORS as error:
             if "damaged_file" not in self._findings:
-                file.add_damage(self._findings, str(error))
-            return []
+                file.add_damage(self._findings, error)
 
     def _ground(self) -> Ground:
         keys = tuple(self._trusted) or ((self._key,) if self._key is not None else ())

@@ -1,6 +1,8 @@
 """`thermite audit`: read a ledger from outside, and say what is not as it must be."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,8 @@ from thermite.schema.rejudged import Difference, Rejudged
 
 MOST_KEY_FILE_BYTES = 64 * 1024
 """A file of public lines: 64 keys of 128 characters take 8 kB."""
+LARGE_BYTES: Final = 1 << 28
+"""A ledger of which it is said at once that it is read: a quarter of a GiB takes seconds."""
 
 
 NOT_JUDGED: Final = Rejudged(
@@ -56,7 +60,8 @@ NOT_MADE: Final = Rebuilt(
 
 
 @click.command("audit", epilog="Example: thermite audit rig/ledger.db --against receipts/")
-@click.argument("ledger", type=PATH)
+@click.argument("ledger", type=PATH, required=False)
+@click.option("--state", type=PATH, help="The rig's folder, as other commands name it.")
 @click.option(
     "--against",
     multiple=True,
@@ -84,7 +89,8 @@ NOT_MADE: Final = Rebuilt(
 def command(  # noqa: PLR0913 - an option each
     output: Output,
     *,
-    ledger: Path,
+    ledger: Path | None,
+    state: Path | None,
     against: tuple[Path, ...],
     keys: Path | None,
     seq: int | None,
@@ -95,23 +101,25 @@ def command(  # noqa: PLR0913 - an option each
 ) -> None:
     """Check a ledger: its hashes, its signatures and its history.
 
-    LEDGER is the file, live or copied, or the rig's folder. It is only read. Ends with 0 when
-    it is clean, 8 with a finding, 1 when it can't be read and 3 when there is none.
+    LEDGER is the file, live or copied, or the rig's folder, which --state names too. It is only
+    read. Ends with 0 when it is clean, 8 with a finding, 1 when it can't be read and 3 when there
+    is none.
     """
     if changes and not again:
         raise UsageError("--set is for --rejudge: give both")
     rule = read_changes(changes)
-    path = ledger_at(ledger)
+    path = ledger_at(_one_of(ledger, state))
     try:
         trusted = [] if keys is None else _public_keys(keys)
         if seq is not None:
-            proof = prove(path, seq, trusted=trusted)
+            with _told(output, path) as tell:
+                proof = prove(path, seq, trusted=trusted, tell=tell)
             output.document({"proof": proof})
             for line in report.proof_lines(proof):
                 output.result(line)
             return
-        with pulse(output, f"auditing {path}", at_once=False):
-            found = audit(path, against=against, trusted=trusted)
+        with _told(output, path) as tell:
+            found = audit(path, against=against, trusted=trusted, tell=tell)
     except FileNotFoundError as error:
         raise CommandEnds(Exit.NOT_FOUND, str(error)) from None
     document, lines = report.document(found), report.lines(found)
@@ -132,6 +140,28 @@ def command(  # noqa: PLR0913 - an option each
         output.result(line)
     if differ or found.fails or (strict and found.findings):
         raise CommandEnds(Exit.AUDIT_FINDING)
+
+
+@contextmanager
+def _told(output: Output, path: Path) -> Iterator[Callable[[str], None]]:
+    """Yield who an audit tells how far it is, and say it now and then."""
+    size = path.stat().st_size
+    far = deque([f"{size / 1e6:,.0f} MB"], maxlen=1)
+    with pulse(output, lambda: f"auditing {path}: {far[-1]}", at_once=size >= LARGE_BYTES):
+        yield far.append
+
+
+def _one_of(ledger: Path | None, state: Path | None) -> Path:
+    """Return what is to be audited.
+
+    Raises:
+        UsageError: nothing is named, or two things are.
+    """
+    named = [one for one in (ledger, state) if one is not None]
+    if len(named) != 1:
+        said = "both are given" if named else "none is given"
+        raise UsageError(f"which ledger? name LEDGER, or the rig's folder with --state: {said}")
+    return named[0]
 
 
 def _judged_again(path: Path, changes: Mapping[str, object]) -> Rejudged:
@@ -166,8 +196,10 @@ def _public_keys(path: Path) -> list[PublicKey]:
     try:
         with path.open("rb") as file:
             text = file.read(MOST_KEY_FILE_BYTES).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} can't be read as public lines: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} holds no public lines: it is not UTF-8") from None
     plain = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not plain:
         raise UsageError(f"{path} holds no public line: write `thermite-ed25519 <base64> <label>`")

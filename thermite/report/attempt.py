@@ -85,20 +85,25 @@ def lines(told: dict[str, Any]) -> list[str]:
 
 
 def _worker(finished: AgentFinished | None) -> dict[str, Any] | None:
-    """Return how the worker's work ended; transcript: its SHA-256, and its name in `blobs/`."""
+    """Return how the worker's work ended; transcript: its SHA-256, and its name in `blobs/`.
+
+    partial: it is what had been said when the rig was killed.
+    """
     if finished is None:
         return None
     return {
         "status": finished.status,
         "reason": finished.stop_reason,
         "transcript": finished.transcript,
+        "partial": finished.partial,
     }
 
 
 def _of_the_worker(told: dict[str, Any]) -> str:
     why = "" if told["reason"] is None else f" ({told['reason']})"
     kept = told["transcript"]
-    left = "no transcript was left" if kept is None else f"its transcript is blobs/{kept}"
+    whole = "what it had said by then" if told["partial"] else "its transcript"
+    left = "no transcript was left" if kept is None else f"{whole} is blobs/{kept}"
     return f"worker: {told['status']}{why}, {left}"
 
 
@@ -142,9 +147,7 @@ def repro(
     ref = f"refs/attempts/{assignment.id}/{number}:refs/heads/attempt-{number}"
     return [
         "#!/bin/sh",
-        f"# Judges attempt {number} of campaign {campaign} again, here: kit, candidate and",
-        "# champion are the same, and so is the contract. It counts as the first attempt, whatever",
-        "# it spent there, so its evidence is held to the first one's measure.",
+        *_introduction(assignment, f"attempt {number} of campaign {campaign}"),
         "set -eu",
         f'folder=$(mktemp -d "$PWD/attempt-{number}-XXXXXX")',
         'cd "$folder"',
@@ -164,6 +167,20 @@ def repro(
         shlex.join(["git", "-C", "project", "fetch", "-q", project_repo, ref]),
         f"git -C project checkout -q attempt-{number}",
         *_question(program, assignment, attempt),
+    ]
+
+
+def _introduction(assignment: Assignment, which: str) -> list[str]:
+    """Return the comment that says what the script shows, and what it does not."""
+    if assignment.contract.objective is None:
+        return [
+            f"# Builds {which} with the same kit, here,",
+            "# and runs and checks it once in each cell. It decides no goal: only a campaign does.",
+        ]
+    return [
+        f"# Judges {which} again, here: kit, candidate and",
+        "# champion are the same, and so is the contract. It counts as the first attempt, whatever",
+        "# it spent there, so its evidence is held to the first one's measure.",
     ]
 
 

@@ -3,6 +3,8 @@
 Source: ledger and signing, 3.7: what `thermite audit` prints.
 """
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,7 +61,19 @@ def _head(audit: Audit) -> Iterator[str]:
         f" at event {newest if newest is not None else 'none'}"
     )
     if not audit.key_pinned:
-        yield "the rig's key is the ledger's own word: name the key you trust with --keys"
+        yield _own_word(audit.rig_key)
+
+
+def _own_word(key: str | None) -> str:
+    """Return that nobody named the key, and what to do where the ledger names one."""
+    said = "the rig's key is the ledger's own word: "
+    if key is None:
+        return said + "name the key you trust with --keys"
+    fingerprint = hashlib.sha256(base64.b64decode(key)).hexdigest()
+    return (
+        f"{said}compare SHA256:{fingerprint} with what rig serve printed, then give --keys a file"
+        f" with the line thermite-ed25519 {key} rig"
+    )
 
 
 def _outside(audit: Audit) -> Iterator[str]:

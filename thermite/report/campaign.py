@@ -31,7 +31,9 @@ IN_WORDS: Final[dict[str, str]] = {
     "held": "waits for a person",
     "refused": "no candidate was made of it",
     "no_change": "nothing was changed",
-    "killed": "cut off by the rig; offered again when it goes on",
+    "working": "its worker has not finished",
+    "judging": "the judge has not finished",
+    "killed": "cut off by the rig; offered again if the campaign goes on",
 }
 SHOWN_REASON: Final = 160
 """Characters of a reason in a table row (our figure; `--json` has it whole)."""
@@ -83,7 +85,10 @@ def _reasons(attempt: Attempt) -> list[str]:
     found = attempt.hold_reasons
     if attempt.status == "held":
         return [] if attempt.hold == review.REVIEW else [f"held for {attempt.hold}", *found]
-    return [] if attempt.verdict is None else list(attempt.verdict.reasons)
+    if attempt.verdict is None:
+        return []
+    by_hand = ["a person released it"] if attempt.released else []
+    return [*by_hand, *attempt.verdict.reasons]
 
 
 def percent(fraction: float | None) -> str:
@@ -99,9 +104,14 @@ def span(interval: Interval | None) -> str:
     return f"[{percent(low)}, {percent(high)}]"
 
 
+def one_line(text: str) -> str:
+    """Return a text whole and on one line: a campaign's end may quote what a compiler said."""
+    return " ".join(text.split())
+
+
 def short(reasons: list[str]) -> str:
     """Return the reasons on one line, shortened for a table."""
-    text = " ".join("; ".join(reasons).split())
+    text = one_line("; ".join(reasons))
     return text if len(text) <= SHOWN_REASON else f"{text[: SHOWN_REASON - 1]}…"
 
 
@@ -261,32 +271,37 @@ def _sight(told: dict[str, object]) -> str:
 
 _SERVED: Final[dict[object, str]] = {
     True: ", and the rig is served",
-    False: ": no rig is served from this ledger now; a campaign goes on when one is",
+    False: ": no rig is served from this ledger now",
     None: "",
 }
 
 
 def status_lines(told: dict[str, object]) -> list[str]:
     """Return a status for a person, one line each."""
+    given = told["assignments"]
+    assignments = given if isinstance(given, list) else []
+    is_cut_off = any(one["status"] == "interrupted" for one in assignments)
+    goes_on = "; a campaign goes on when one is" if is_cut_off else ""
     rig = f"rig {told['rig']}  target {told['target']}  events {told['events']}"
-    lines = [
+    return [
         f"{rig}  write-ahead log {told['wal_bytes']} bytes",
-        f"as of {told['as_of']}{_SERVED[told['served']]}",
+        f"as of {told['as_of']}{_SERVED[told['served']]}{goes_on}",
         *([f"outbox: {told['outbox']}"] if told["outbox"] else []),
         str(told["isolation_in_words"]),
         f"selftest: {told['grade'] or 'not run yet'}{_sight(told)}",
+        *(line for one in assignments for line in _assignment_lines(one)),
     ]
-    assignments = told["assignments"]
-    if isinstance(assignments, list):
-        for one in assignments:
-            counts = ", ".join(f"{n} {kind}" for kind, n in one["verdicts"].items())
-            lines.append(
-                f"{one['id'][:12]}  {one['name']} ({one['kind']})  {one['status']}"
-                f"  {one['attempts']} of {one['budget']} attempts  {counts or 'no verdict yet'}"
-            )
-            lines.append(f"              {one['reason'] or one['now']}")
-            lines += [f"              {line}" for line in _goal_lines(one["goals"])]
-    return lines
+
+
+def _assignment_lines(one: dict[str, Any]) -> list[str]:
+    counts = ", ".join(f"{n} {kind}" for kind, n in one["verdicts"].items())
+    below = [one_line(one["reason"] or one["now"]), *_goal_lines(one["goals"])]
+    tried = f"{one['attempts']} of {one['budget']} attempts"
+    head = f"{one['id'][:12]}  {one['name']} ({one['kind']})  {one['status']}  {tried}"
+    return [
+        f"{head}  {counts or 'no verdict yet'}",
+        *(f"              {line}" for line in below),
+    ]
 
 
 def _goal_lines(told: dict[str, Any] | None) -> list[str]:

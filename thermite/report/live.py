@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from thermite.campaign.review import REVIEW
 from thermite.campaign.state import State
-from thermite.report.campaign import IN_WORDS, percent, short, span
+from thermite.report.campaign import IN_WORDS, one_line, percent, short, span
 from thermite.schema import event as e
 
 
@@ -20,6 +20,11 @@ def is_over(event: e.Event, until: str | None) -> bool:
     """Return whether this event is the one that was waited for."""
     wanted = {"promoted": e.ChampionPromoted, "ended": e.AssignmentEnded}.get(until or "")
     return wanted is not None and isinstance(event.data, wanted)
+
+
+def begins(event: e.Event) -> bool:
+    """Return whether a campaign begins with this event."""
+    return isinstance(event.data, e.AssignmentCreated)
 
 
 def _name(state: State, event: e.Event, number: int | None) -> str:
@@ -128,7 +133,7 @@ def _promoted(_: State, __: e.Event, data: e.ChampionPromoted) -> str:
 def _ended(_: State, __: e.Event, data: e.AssignmentEnded) -> str:
     measured = None if data.gain is None else _measured(data.gain, data.interval)
     gain = f": {measured} measured again" if measured else ""
-    return f"campaign ended ({data.reason}){gain}"
+    return f"campaign ended ({one_line(data.reason)}){gain}"
 
 
 _TOLD: Final[dict[type, Callable[[State, e.Event, Any], str | None]]] = {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from thermite.report.campaign import percent, short, span
+from thermite.report.campaign import one_line, percent, short, span
 from thermite.report.campaign_report.history import Case, Change, History
 
 _GAP: Final = "  "
@@ -57,7 +57,9 @@ def facts(told: History) -> list[str]:
     rig = f"selftest: {told.grade or 'not run yet'}"
     if told.sees is not None:
         rig += f"; this rig sees a gain of {percent(told.sees).lstrip('+')} or more"
-    state = told.status if told.end_reason is None else f"{told.status}: {told.end_reason}"
+    state = (
+        told.status if told.end_reason is None else f"{told.status}: {one_line(told.end_reason)}"
+    )
     effect = ""
     if told.min_effect is not None:
         effect = f"; smallest gain worth a promotion: {100 * told.min_effect:g} %"
