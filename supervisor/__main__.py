@@ -4,13 +4,16 @@ The environment says where the rig is (`THERMITE_STATE`) and which descriptor le
 harness (`THERMITE_FD_PEER`). One thread does everything but fetching and the watch, which
 only wake it. It ends with 1 when the harness's end of the socket is closed for good, so that
 the spawner starts it again with whatever it needs; while the spawner keeps both ends open, a
-restart of the harness is only a new hello.
+restart of the harness is only a new hello. It ends with 78 when it can't begin before somebody
+has mended what it says, as rig.toml: the spawner then ends the rig. What strikes it at work may be
+over at its next start.
 """
 
 import os
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +24,12 @@ from typing import Final
 from supervisor.fetch import Fetcher
 from supervisor.offer import Desk, fetch_all
 from supervisor.peer import Peer, PeerGoneError
+from supervisor.unlock import unlock
 from supervisor.watch import Watch
 from thermite.errors import UsageError
-from thermite.schema.offer import Fetch, Ready
-from thermite.schema.rig_settings import RigSettings, read_rig_settings
+from thermite.schema.child_exit import REFUSED
+from thermite.schema.offer import Fetch, Ready, Unlock, Unlocked
+from thermite.schema.rig_settings import MAX_BYTES, RigSettings, read_rig_settings
 
 SCAN_S: Final = 5.0
 """The folder is scanned so often whatever events say, s (ledger and signing, 1.4)."""
@@ -44,11 +49,14 @@ class Supervisor:
         for end in (self._wake_end, self._wake_me):
             end.settimeout(0)
         self._stopping = False
+        self.has_begun = False
         self._peer = Peer(sock, uid)
         self._fetched: SimpleQueue[Ready] = SimpleQueue()
         self._fetcher = Fetcher(state / "inbox", settings)
         self._pool = ThreadPoolExecutor(FETCHES)
-        self._desk = Desk(state, self._peer, self._start_fetch)
+        self._unlocks = ThreadPoolExecutor(1)
+        self._unlocked: SimpleQueue[tuple[Unlocked, bytes]] = SimpleQueue()
+        self._desk = Desk(state, self._peer, self._start_fetch, self._start_unlock)
         self._watch = Watch(self._desk.inbox.new, self.wake)
 
     def run(self) -> None:
@@ -61,17 +69,20 @@ class Supervisor:
         try:
             self._fetcher.tidy()
             self._desk.greet()
+            self.has_begun = True
             while not self._stopping:
                 last = self._scan_when_due(last)
                 hinted = self._sleep(last, at_once=self._desk.read_ahead())
                 self._desk.hear()
                 self._report_fetches()
+                self._report_unlocks()
                 if hinted:
                     last = min(last, time.monotonic() - SCAN_S + HINTED_S)
         finally:
             self._watch.close()
             self._fetcher.stop()
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            for pool in (self._pool, self._unlocks):
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def wake(self) -> None:
         """Come back from sleep: something may have happened. From any thread."""
@@ -121,9 +132,24 @@ class Supervisor:
             except Empty:
                 return
 
+    def _start_unlock(self, wanted: Unlock) -> None:
+        def work() -> None:
+            self._unlocked.put(unlock(self._fetcher.accesses, wanted, self._fetcher.started))
+            self.wake()
+
+        self._unlocks.submit(work)
+
+    def _report_unlocks(self) -> None:
+        while True:
+            try:
+                self._desk.unlocked(*self._unlocked.get_nowait())
+            except Empty:
+                return
+
 
 def main() -> int:
     """Run the process and return its exit code."""
+    supervisor = None
     try:
         state, sock, uid = _handed_over()
         supervisor = Supervisor(state, sock, uid, _settings(state))
@@ -131,7 +157,11 @@ def main() -> int:
         supervisor.run()
     except UsageError as error:
         sys.stderr.write(f"supervisor: {error}\n")
-        return 2
+        return REFUSED
+    except PermissionError as error:
+        given = f"let user {os.geteuid()} use it, whose supervisor this is"
+        sys.stderr.write(f"supervisor: {error.filename}: {error.strerror}: {given}\n")
+        return 1 if supervisor is not None and supervisor.has_begun else REFUSED
     except OSError as error:
         sys.stderr.write(f"supervisor: {error.filename}: {error.strerror}\n")
         return 1
@@ -161,9 +191,14 @@ def _handed_over() -> tuple[Path, socket.socket, int]:
 
 def _settings(state: Path) -> RigSettings:
     path = state / "rig.toml"
-    if not path.exists():
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
         return RigSettings()
-    return read_rig_settings(path.read_bytes(), str(path))
+    with os.fdopen(descriptor, "rb", closefd=True) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError(f"{path} is no plain file, as a rig's settings are")
+        return read_rig_settings(file.read(MAX_BYTES + 1), str(path))
 
 
 if __name__ == "__main__":

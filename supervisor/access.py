@@ -118,23 +118,32 @@ class Accesses:
         if name is None:
             yield Login()
             return
-        access = self._find(name)
-        if not covers(access.place, address.url):
-            raise FetchError(
-                f"access {name} of this rig is for {shown(access.place)}, and the source is"
-                f" {shown(address.url)}: name another access, or set one for it on the rig"
-            )
-        secret = access.secret if access.secret is not None else self._printed(name, started)
-        _check(name, access, secret)
+        access, secret = self.opened(name, address.url, started)
         if access.is_ssh:
             yield _ssh_login(access, secret, work)
         else:
             with _memory(f"username={access.user}\npassword={secret}\n") as fd:
                 yield _https_login(access, secret, work, fd)
 
-    def _find(self, name: str) -> Access:
+    def opened(self, name: str, url: str, started: Started) -> tuple[Access, str]:
+        """Return an access that is for an address, and its secret.
+
+        Raises:
+            FetchError: as `login`.
+        """
+        access = self._find(name, url)
+        if not covers(access.place, url):
+            raise FetchError(
+                f"access {name} of this rig is for {shown(access.place)}, and the order names"
+                f" {shown(url)}: name another access, or set one for it on the rig"
+            )
+        secret = access.secret if access.secret is not None else self._printed(name, started)
+        _check(name, access, secret)
+        return access, secret
+
+    def _find(self, name: str, url: str) -> Access:
         """Read the file of an access; what is wrong with it is the rig's owner's to mend."""
-        again = f"run thermite rig access set {name[:64]} on it"
+        again = f"run thermite rig access set {name[:64]} --for {shown(url)} on it"
         if not is_name(name):
             raise FetchError(f"{name[:80]!a} is no name of an access")
         try:

@@ -47,7 +47,7 @@ class Fetcher:
     ) -> None:
         self._inbox = inbox
         self._settings = settings
-        self._accesses = Accesses(inbox.parent, settings)
+        self.accesses = Accesses(inbox.parent, settings)
         self._deadline_s = deadline_s
         self._running: set[subprocess.Popen[bytes]] = set()
         self._stopped = False
@@ -70,6 +70,10 @@ class Fetcher:
         for left in (self._inbox / "tmp").glob(".fetch-*"):
             shutil.rmtree(left, ignore_errors=True)
 
+    def started(self, process: subprocess.Popen[bytes]) -> None:
+        """Take in a process that must end with the rig."""
+        self._running.add(process)
+
     def stop(self) -> None:
         """End the fetch that runs, and start no other."""
         self._stopped = True
@@ -85,9 +89,7 @@ class Fetcher:
         try:
             work.mkdir(mode=0o700)
             (work / _CONFIG).write_text(_SAFE)
-            with self._accesses.login(
-                wanted.source.access, address, work, self._running.add
-            ) as login:
+            with self.accesses.login(wanted.source.access, address, work, self.started) as login:
                 bundle = self._bundle(work, address, login, wanted.commit)
             os.chmod(bundle, 0o644)  # noqa: PTH101 (as a dropped file; umask may say less)
             sha256 = _sha256(bundle)

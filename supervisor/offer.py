@@ -31,6 +31,8 @@ from thermite.schema.offer import (
     Offer,
     Ready,
     Refuse,
+    Unlock,
+    Unlocked,
     Wait,
     name_text,
     short,
@@ -65,12 +67,16 @@ class Desk:
     """What is open with the harness, what waits, and what is done."""
 
     def __init__(
-        self, state: Path, peer: Peer, start_fetch: Callable[[int, str, Fetch], None]
+        self,
+        state: Path,
+        peer: Peer,
+        start_fetch: Callable[[int, str, Fetch], None],
+        start_unlock: Callable[[Unlock], None],
     ) -> None:
         self.inbox = Inbox(state / "inbox")
         self._gate = Gate(state / "trust.json")
         self._peer = peer
-        self._start_fetch = start_fetch
+        self._start_fetch, self._start_unlock = start_fetch, start_unlock
         self._next_n = secrets.randbelow(1 << 30) * _FIRST_N
         self._open: dict[int, Open] = {}
         self._queue: deque[Mark] = deque()
@@ -122,12 +128,18 @@ class Desk:
                     self._wait(message)
                 case Fetch():
                     self._fetch(message)
+                case Unlock():
+                    self._start_unlock(message)
         self._fill()
 
     def fetched(self, ready: Ready) -> None:
         """Tell the harness how the fetching for one of its offers went."""
         if ready.n in self._open and not self._peer.send(ready):
             del self._open[ready.n]  # it is offered again, and what was fetched lies there
+
+    def unlocked(self, answer: Unlocked, secrets: bytes) -> None:
+        """Hand over what MCP servers are sent; an answer that finds no room is asked for again."""
+        self._peer.send(answer, secrets)
 
     def read_ahead(self) -> bool:
         """Read and verify one file more while the harness decides on those that are open.

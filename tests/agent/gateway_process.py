@@ -7,15 +7,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
+import msgspec
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from supervisor.peer import sealed
 from tests.serving import ROOT
 from thermite.agent.gateway.wire import (
     HEAD,
@@ -32,6 +34,7 @@ from thermite.agent.gateway.wire import (
     from_gateway,
     length,
 )
+from thermite.schema.access import SecretHeaders
 
 SERVERS: Final = Path(__file__).with_name("servers.py")
 INSIDE_PORT: Final = 8422
@@ -45,7 +48,7 @@ def program(kind: str, name: str = "brain") -> Server:
 class RunningGateway:
     """One gateway process and all that it has said."""
 
-    def __init__(self, setup: SetUp, folder: Path) -> None:
+    def __init__(self, setup: SetUp, folder: Path, letter: int | None = None) -> None:
         self.line, theirs = socket.socketpair()
         code = "import os, sys; os.dup2(int(sys.argv[1]), 4); os.execv(sys.argv[2], sys.argv[2:])"
         argv = [sys.executable, "-P", "-m", "thermite.agent.gateway"]
@@ -59,7 +62,7 @@ class RunningGateway:
         theirs.close()
         self.calls: list[Called] = []
         self.notes: list[str] = []
-        self.line.sendall(frame(setup))
+        socket.send_fds(self.line, [frame(setup)], [] if letter is None else [letter])
         first = self._message()
         assert isinstance(first, Ready), first
         self.port = first.port
@@ -73,6 +76,8 @@ class RunningGateway:
         self.line.sendall(frame(End(token=token)))
 
     def ended(self) -> str:
+        if self.process.stderr is None or self.process.stderr.closed:
+            return ""  # it was ended before
         with contextlib.suppress(OSError):  # it has hung up already
             self.line.shutdown(socket.SHUT_RDWR)  # close alone waits for the thread that reads
         _, said = self.process.communicate(timeout=30)
@@ -110,22 +115,27 @@ def gateway(
     folder: Path,
     servers: list[Server],
     *callers: Caller,
+    secrets: Mapping[str, SecretHeaders] | None = None,
     **figures: Any,  # noqa: ANN401
 ) -> Iterator[RunningGateway]:
     """Run a gateway with these callers, each in an attempt."""
+    letter = None if secrets is None else sealed(msgspec.json.encode(secrets))
     setup = SetUp(
         servers=servers,
         callers=list(callers),
         inside_port=INSIDE_PORT,
         path=os.environ["PATH"],
         figures=Figures(**figures),
+        has_secrets=letter is not None,
     )
-    one = RunningGateway(setup, folder)
+    one = RunningGateway(setup, folder, letter)
     try:
         for caller in callers:
             one.begin(caller.token)
         yield one
     finally:
+        if letter is not None:
+            os.close(letter)
         one.ended()
         assert one.process.returncode == 0
 

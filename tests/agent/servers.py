@@ -6,8 +6,12 @@ Each KIND is one way for a server to be: well, slow, dying, talking too much, ch
 import os
 import sys
 import time
+from pathlib import Path
 
+import uvicorn
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from starlette.types import Receive, Scope, Send
 
 
 def brain() -> MCPServer:  # noqa: C901 - tool after tool
@@ -78,6 +82,37 @@ def brain() -> MCPServer:  # noqa: C901 - tool after tool
     return server
 
 
+def guarded(port: int, pem: str) -> None:
+    """Serve over https whoever sends the header `X-Key` with the line on standard input.
+
+    A request without it is 401; `repeat` tells the secret, and its word in another form.
+    """
+    server, secret = brain(), sys.stdin.readline().rstrip("\n")
+
+    @server.tool()
+    def repeat() -> dict[str, list[str]]:
+        """Repeat what was sent."""
+        return {f"key {secret}": [secret, f"<{secret.split()[-1]}>", "and no more"]}
+
+    @server.tool()
+    def blurt() -> str:
+        """Fail with what was sent."""
+        raise ToolError(f"no: {secret}")
+
+    app = server.streamable_http_app(json_response=True, stateless_http=True)
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        given = dict(scope.get("headers", ())).get(b"x-key", b"").decode()
+        if scope["type"] == "http" and given != secret:
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": f"not {given}".encode()})
+            return
+        await app(scope, receive, send)
+
+    key = str(Path(pem).with_suffix(".key"))
+    uvicorn.run(guard, port=port, ssl_certfile=pem, ssl_keyfile=key, log_level="critical")
+
+
 def main() -> None:
     """Serve as the arguments say."""
     kind = sys.argv[1]
@@ -92,6 +127,9 @@ def main() -> None:
             sys.stdout.write("x" * 65536)
     elif kind == "dead":
         sys.exit("no licence key")
+    if kind == "guarded":
+        guarded(int(sys.argv[2]), sys.argv[3])
+        return
     server = brain()
     if kind == "http":
         server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))

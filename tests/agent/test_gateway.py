@@ -26,7 +26,9 @@ from tests.agent.gateway_process import (
     worker,
 )
 from tests.requirement import shows
-from thermite.agent.gateway.wire import Caller, Server
+from thermite.agent.gateway.calls import Calls
+from thermite.agent.gateway.serve import Doors
+from thermite.agent.gateway.wire import Caller, Figures, Server
 
 ADVISORS = Caller(token="t-advisors", kind="advisors", lane=None, grants={"brain": ["secret"]})
 ALL = worker(brain=None)
@@ -346,3 +348,17 @@ def test_whoever_speaks_no_frame_ends_the_gateway_in_words(tmp_path: Path) -> No
             b"gateway: a message of 4294967295 bytes: the longest has 17825792\n"
         )
         one.process.returncode = 0
+
+
+def test_an_answer_never_waits_for_an_acknowledgement() -> None:
+    """Connections inherit it; without, each call takes 40 ms more."""
+
+    async def opened() -> int:
+        calls = Calls({}, {}, Figures(), lambda _: asyncio.sleep(0))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            task = Doors(calls, (), (1,)).open(listener)
+            found = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            task.cancel()
+        return found
+
+    assert asyncio.run(opened()) != 0

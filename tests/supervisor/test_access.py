@@ -257,7 +257,7 @@ def test_a_spoilt_file_is_told_without_its_content(
     found = fetched(state, "https://a.example/k", "a" * 40, "work")
     assert isinstance(found, FailedImport)
     assert says in found.message
-    assert "run thermite rig access set work on it" in found.message
+    assert "run thermite rig access set work --for https://a.example/k on it" in found.message
     assert "canary" not in found.message
 
 
@@ -265,7 +265,8 @@ def test_an_access_that_is_not_there_is_named(state: Path) -> None:
     found = fetched(state, "https://example.org/kit.git", "a" * 40, "work")
     assert isinstance(found, FailedImport)
     assert found.message == (
-        "this rig has no access named work: run thermite rig access set work on it"
+        "this rig has no access named work: run thermite rig access set work --for"
+        " https://example.org/kit.git on it"
     )
 
 

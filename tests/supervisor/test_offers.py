@@ -15,6 +15,7 @@ from tests.orders import Orders, at, trusted
 from tests.requirement import shows
 from tests.supervisor.harness_end import PATIENCE_S, ROOT, Harness
 from thermite.command.signing_key import SigningKey
+from thermite.schema.child_exit import REFUSED
 from thermite.schema.offer import (
     MAX_OPEN_OFFERS,
     Offer,
@@ -290,6 +291,6 @@ def test_started_by_hand_it_says_what_to_do() -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 2
+    assert done.returncode == REFUSED
     assert "thermite rig serve" in done.stderr
     assert "Traceback" not in done.stderr

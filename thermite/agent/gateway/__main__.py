@@ -7,10 +7,13 @@ message that is none, 2 the extra `mcp` is not installed.
 
 import asyncio
 import contextlib
+import ctypes
+import logging
 import os
 import socket
 import sys
 from collections.abc import Callable
+from types import TracebackType
 from typing import Final, NoReturn
 
 import msgspec
@@ -33,14 +36,17 @@ from thermite.agent.gateway.wire import (
     ToGateway,
     frame,
     length,
+    secret_headers,
     to_gateway,
 )
+from thermite.schema.access import SecretHeaders
 
 HARNESS_FD: Final = 4
 """As `thermite.rig.stages.HANDED_FD`, which this process must not need."""
 END_S: Final = 3.0
 """How long servers may take to end once the harness has hung up (our figure)."""
 _MOST_FDS: Final = 4
+_PR_SET_DUMPABLE: Final = 4  # include/uapi/linux/prctl.h
 _READ: Final = 1 << 16
 
 
@@ -93,9 +99,38 @@ class Harness:
         Raises:
             ValueError: none did.
         """
+        return socket.socket(fileno=self._descriptor("listener"))
+
+    def secrets(self) -> dict[str, SecretHeaders]:
+        """Return what servers are sent, from the memory file that came beside the last message.
+
+        Before it is open in this process's memory, no other process of the user may look there:
+        servers that are programs of the rig's owner are of the same user.
+
+        Raises:
+            ValueError: none came, or it holds something else.
+        """
+        hide_memory()
+        descriptor = self._descriptor("memory file")
+        try:
+            raw = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        finally:
+            os.close(descriptor)
+        return secret_headers(raw)
+
+    def _descriptor(self, what: str) -> int:
         if not self._fds:
-            raise ValueError("no listener came beside the message that says so")
-        return socket.socket(fileno=self._fds.pop(0))
+            raise ValueError(f"no {what} came beside the message that says so")
+        return self._fds.pop(0)
+
+
+def hide_memory() -> None:
+    """Let nobody of this user read this process's memory, files or core.
+
+    Source: prctl(2), PR_SET_DUMPABLE; ptrace(2), "Ptrace access mode checking".
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) failed")
 
 
 def _settle(ready: asyncio.Future[None]) -> Callable[[], None]:
@@ -119,7 +154,10 @@ async def serve(harness: Harness) -> None:
     async def note(text: str) -> None:
         await harness.say(Note(text=text))
 
-    upstreams = {one.name: Upstream(one, wanted.path, note) for one in wanted.servers}
+    secrets = harness.secrets() if wanted.has_secrets else {}
+    upstreams = {
+        one.name: Upstream(one, wanted.path, note, secrets.get(one.name)) for one in wanted.servers
+    }
     callers = {one.token: one for one in wanted.callers}
     calls = Calls(callers, upstreams, wanted.figures, harness.say)
     listener = _listener(wanted.port)
@@ -164,6 +202,7 @@ async def _follow(harness: Harness, calls: Calls, doors: Doors) -> None:
 
 async def main() -> NoReturn:
     """Run the process and end it, whatever its servers still do."""
+    _say_little()
     line = socket.socket(fileno=HARNESS_FD)
     line.settimeout(0)
     code = 0
@@ -177,6 +216,18 @@ async def main() -> NoReturn:
     with contextlib.suppress(OSError):
         sys.stderr.flush()
     os._exit(code)
+
+
+def _say_little() -> None:
+    """Let no library's log and no traceback write: they quote what servers say, unhidden."""
+
+    def only_its_name(
+        kind: type[BaseException], _: BaseException, __: TracebackType | None
+    ) -> None:
+        sys.stderr.write(f"gateway: {kind.__name__}\n")
+
+    logging.disable()
+    sys.excepthook = only_its_name
 
 
 def _first(error: BaseException) -> BaseException:

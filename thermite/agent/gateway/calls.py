@@ -123,7 +123,8 @@ class Calls:
             said = f"server {tool.server} can't be reached: {error}"
             return _Told(tool, "unreachable", failure(said))
         except MCPError as error:
-            return _Told(tool, "error", failure(f"server {tool.server}: {error}"))
+            said = self._upstreams[tool.server].hidden.out_of(str(error))
+            return _Told(tool, "error", failure(f"server {tool.server}: {said}"))
         except Exception as error:  # noqa: BLE001 - whatever an SDK makes of a server's words
             said = f"server {tool.server}: {type(error).__name__}"
             return _Told(tool, "error", failure(said))

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from thermite.schema.access import SecretHeaders
 from thermite.schema.contract import AgentKind
 from thermite.schema.strict import Strict
 
@@ -22,11 +23,15 @@ HEAD: Final = struct.Struct(">I")
 
 
 class Server(Strict):
-    """One MCP server: the argv of a program, or the address of one that is there already."""
+    """One MCP server: the argv of a program, or the address of one that is there already.
+
+    problem: why it can't be reached at all, in words: a secret for its headers is missing.
+    """
 
     name: str
     command: list[str] | None = None
     url: str | None = None
+    problem: str | None = None
 
 
 class Caller(Strict):
@@ -54,7 +59,8 @@ class SetUp(Strict, tag="set_up"):
     """The first message to a gateway.
 
     inside_port: that of listeners that are sent to it; port: its own of loopback, 0 for any: a
-    gateway that follows on another one is found where that was.
+    gateway that follows on another one is found where that was; has_secrets: a memory file comes
+    beside this message, with what servers are sent in headers.
     """
 
     servers: list[Server]
@@ -63,6 +69,7 @@ class SetUp(Strict, tag="set_up"):
     path: str
     port: int = 0
     figures: Figures = msgspec.field(default_factory=Figures)
+    has_secrets: bool = False
 
 
 class Begin(Strict, tag="begin"):
@@ -112,6 +119,7 @@ class Note(Strict, tag="note"):
 ToGateway: TypeAlias = SetUp | Begin | End
 FromGateway: TypeAlias = Ready | Called | Note
 
+_SECRETS: Final = msgspec.json.Decoder(dict[str, SecretHeaders])
 _TO_GATEWAY: Final = msgspec.msgpack.Decoder(ToGateway)
 _FROM_GATEWAY: Final = msgspec.msgpack.Decoder(FromGateway)
 
@@ -141,6 +149,18 @@ def to_gateway(raw: bytes) -> ToGateway:
         msgspec.DecodeError: it is none.
     """
     return _TO_GATEWAY.decode(raw)
+
+
+def secret_headers(raw: bytes) -> dict[str, SecretHeaders]:
+    """Read a memory file that came beside the first message.
+
+    Raises:
+        ValueError: it is none; the text holds nothing of it.
+    """
+    try:
+        return _SECRETS.decode(raw)
+    except msgspec.DecodeError:
+        raise ValueError("the memory file beside it holds no headers") from None
 
 
 def from_gateway(raw: bytes) -> FromGateway:

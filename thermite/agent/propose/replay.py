@@ -6,18 +6,16 @@ line. What else such a folder holds is passed over. Source: the reference page "
 `replay` backend; kit requirements, 20.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from thermite.errors import ContractError
-from thermite.schema.ids import is_commit_id
+from thermite.schema.ids import is_commit_id, is_entry_name
 from thermite.schema.stage import Entry
 
 MAX_ENTRIES: Final = 10_000
 """Most entries of a replay folder (our figure; a campaign has 50 attempts by default)."""
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,6 @@ def _named(
     files: dict[str, Entry] | None = None,
     deletes: list[str] | None = None,
 ) -> Proposal:
-    if _NAME.fullmatch(name) is None:
+    if not is_entry_name(name):
         raise ContractError(f"the replay entry {name!r} has a name outside A-Z a-z 0-9 . _ -")
     return Proposal(name, patch, files or {}, deletes or [])
