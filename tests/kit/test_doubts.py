@@ -164,6 +164,39 @@ def test_a_kit_without_known_candidates_is_named(kit: Path) -> None:
     assert len(found(kit)) == 2
 
 
+LUCKY = (
+    "candidates/wrong-tail/expect.toml: not_better without not_confirmed: luck carries a candidate"
+    " without a gain through the screen in up to 2 % of tries: add not_confirmed, or the reason where"
+    " nothing is timed"
+)
+INSTEAD = 'verdict = ["invalid"]\nneeds = ["users"]\n[[instead]]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        pytest.param('verdict = ["invalid", "not_better"]', True, id="as it is"),
+        pytest.param(f'{INSTEAD}verdict = ["not_better"]', True, id="instead"),
+        pytest.param('verdict = ["invalid", "not_better", "not_confirmed"]', False, id="both"),
+        pytest.param('verdict = ["invalid", "not_better"]\nreason = "x"', False, id="a reason"),
+        pytest.param('verdict = ["invalid", "regressed"]', False, id="a loss"),
+        pytest.param('verdict = ["invalid", "not_better"]\nagainst = "none"', False, id="alone"),
+    ],
+)
+def test_an_expectation_that_luck_would_break_is_named(
+    kit: Path, text: str, is_named: bool
+) -> None:
+    (kit / "candidates/wrong-tail/expect.toml").write_text(text)
+    assert found(kit) == [LUCKY] * is_named
+
+
+def test_how_often_luck_does_so_is_the_kit_s_own_figure(kit: Path) -> None:
+    (kit / "candidates/wrong-tail/expect.toml").write_text('verdict = ["invalid", "not_better"]')
+    with (kit / "candidates/contract.toml").open("a") as file:
+        file.write("\n[judging]\nscreen_alpha = 0.005\n")
+    assert found(kit) == [LUCKY.replace("2 %", "0.5 %")]
+
+
 def test_a_huge_or_linked_file_is_not_read(kit: Path) -> None:
     (kit / "check.py").unlink()
     (kit / "check.py").symlink_to("/etc/passwd")
@@ -188,3 +221,58 @@ def test_a_copied_folder_behind_a_link_is_not_searched(
     shutil.rmtree(kit / "bench")
     (kit / "bench").symlink_to(tmp_path / "outside")
     assert found(kit) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "tells"),
+    [
+        pytest.param('say("got " + str(expected))', True, id="str"),
+        pytest.param('say("got %s, not %s" % (got, expected))', True, id="percent"),
+        pytest.param('say("not %s" % wanted[0])', True, id="percent of one"),
+        pytest.param("print(got, expected)", True, id="print"),
+        pytest.param('say("{} is it".format(expected))', True, id="format"),
+        pytest.param('print(json.dumps({"pass": got == expected}))', False, id="compared"),
+        pytest.param("print(len(got))", False, id="its own"),
+        pytest.param("unexpected = str(got)", False, id="another word"),
+        pytest.param("left = 7 % expected", False, id="a remainder"),
+    ],
+)
+def test_a_check_that_puts_what_it_expects_into_words_is_named(
+    kit: Path, line: str, tells: bool
+) -> None:
+    check = kit / "check.py"
+    check.write_text(check.read_text() + f"\n{line}\n")
+    assert [one.partition(" (")[0] for one in found(kit)] == (
+        ["check: check.py seems to print what is expected"] if tells else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "short"),
+    [
+        pytest.param(10, True, id="nothing"),
+        pytest.param(5999, True, id="below the border"),
+        pytest.param(6000, False, id="on it"),
+        pytest.param(0, False, id="no work is another warning"),
+        pytest.param("10", False, id="no number"),
+        pytest.param(2**60, True, id="beyond what is divided"),
+    ],
+)
+def test_a_cell_too_short_to_time_is_named_without_running_it(
+    kit: Path, count: object, short: bool
+) -> None:
+    """1,200,000 numbers take at most run.timeout_s of 10 s, so 6,000 at most 50 ms."""
+    change(kit, "cells", "tiny", {"seed": 1, "count": count})
+    named = {one.split(" ")[1] for one in found(kit) if "too short to time" in one}
+    others = {"small", "large", "held"} if count == 2**60 else {"tiny"}
+    assert named == (others if short else set())
+
+
+def test_a_short_cell_is_told_with_its_time_and_once(kit: Path) -> None:
+    change(kit, "cells", "tiny", {"seed": 1, "count": 12})
+    change(kit, "metrics", "again", {"unit": "1/s", "work": "count"})
+    (said,) = found(kit)
+    assert said == (
+        "cells: tiny is too short to time: if large took all of run.timeout_s (10 s), its count of"
+        " 12 would be done in 0.1 ms: make it larger"
+    )

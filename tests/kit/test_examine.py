@@ -75,6 +75,7 @@ def test_problems_of_the_manifest_come_before_files_are_looked_at(folder: Path) 
         pytest.param([("cells", {})], ["cells: there are none, so there is nothing to measure"], id="D17-no-cells"),
         pytest.param([("run/command", ["{build}", "{foo:x}", "{Out}"])], ["run.command[1]: unknown placeholder {foo}"], id="D17-unknown-placeholder"),
         pytest.param([("check/command", ["a", "{out:../x}"])], ["check.command[1]: placeholder {out:../x} leaves its folder"], id="D17-leaves"),
+        pytest.param([("build/outputs", ["out", "lib/a.so"]), ("run/command", ["{build}", "{build:out/x}", "{build:lib}", "{build:lib/b.so}"])], ["run.command[3]: {build:lib/b.so} is not among what the build keeps (out, lib/a.so)"], id="D17-not-an-output"),
         pytest.param([("run/command", ["sleep", "1"])], ["run.command: no {build} in it, so every candidate runs the same"], id="D17-without-build"),
         pytest.param([("metrics/t", {"from": "time", "unit": "ms"})], ["metrics.t.unit: a time is in s, whatever its unit says ('ms')"], id="D17-unit"),
         pytest.param([("cells/held/work", GONE)], ["metrics.flops_per_s.work: cell held has no work"], id="D17-no-work"),

@@ -197,3 +197,90 @@ def test_a_candidates_change_is_a_plain_file(kit: Path, part: str, kind: str) ->
     else:
         path.mkdir()
     assert f"candidates/digits/{part} is not a plain file" in problems(kit)
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [
+        pytest.param("fast-1.2_B", True, id="plain"),
+        pytest.param("x" * 128, True, id="longest"),
+        pytest.param("x" * 129, False, id="too long"),
+        pytest.param("two words", False, id="a blank"),
+        pytest.param(".hidden", False, id="a dot first"),
+        pytest.param("grün", False, id="no ASCII"),
+        pytest.param("a\nb", False, id="a line break"),
+        pytest.param("a..b", False, id="no name of a ref"),
+        pytest.param("a.lock", False, id="git's own"),
+        pytest.param("a.", False, id="a dot last"),
+    ],
+)
+def test_a_candidate_that_kit_test_can_not_name_is_named_with_what_to_do(
+    kit: Path, name: str, good: bool
+) -> None:
+    (kit / "candidates/digits").rename(kit / "candidates" / name)
+    if good:
+        assert problems(kit) == []
+        return
+    (one,) = problems(kit)
+    assert one.startswith(f"candidates/{ascii(name)[1:-1]}: a candidate's name has")
+    assert one.endswith("rename the folder")
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder", "a blank list", "both"])
+def test_a_candidate_that_changes_nothing_is_named(kit: Path, left: str) -> None:
+    place = kit / "candidates/digits"
+    for part in ("files", "change.patch", "delete.txt"):
+        if (place / part).is_dir():
+            shutil.rmtree(place / part)
+        (place / part).unlink(missing_ok=True)
+    if left in {"an empty folder", "both"}:
+        (place / "files/src").mkdir(parents=True)
+    if left in {"a blank list", "both"}:
+        (place / "delete.txt").write_text(" \n")
+    assert problems(kit) == [
+        "candidates/digits changes nothing: give it a change.patch, or files/ and delete.txt"
+    ]
+
+
+def test_a_folder_without_candidates_is_no_test(kit: Path) -> None:
+    for one in (kit / "candidates").iterdir():
+        if one.is_dir() and one.name != "base":
+            shutil.rmtree(one)
+    (kit / "candidates/contract.toml").unlink(missing_ok=True)
+    (said,) = problems(kit)
+    assert said.startswith("candidates holds no candidate beside base: add a folder for each")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        pytest.param("contract.toml", "candidates/contract.toml is not a plain file", id="rule"),
+        pytest.param(
+            "digits/expect.toml",
+            "candidates/digits/expect.toml: is not a plain file",
+            id="expectation",
+        ),
+    ],
+)
+def test_what_is_no_file_is_not_taken_as_absent(
+    kit: Path, place: str, said: str, kind: str
+) -> None:
+    path = kit / "candidates" / place
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    assert problems(kit) == [said]
+
+
+def test_candidates_and_files_are_folders(kit: Path) -> None:
+    shutil.rmtree(kit / "candidates/digits/files", ignore_errors=True)
+    (kit / "candidates/digits/files").write_text("x")
+    assert problems(kit) == [
+        "candidates/digits/files is not a folder: it holds the files that are laid over the tree"
+    ]
+    shutil.rmtree(kit / "candidates")
+    (kit / "candidates").write_text("x")
+    assert problems(kit) == ["candidates is no folder: it holds a folder for each"]

@@ -13,12 +13,17 @@ from thermite.kit.folder import entries_below, is_linked
 from thermite.kit.known import CANDIDATES, read_known
 from thermite.kit.manifest import MANIFEST
 from thermite.kit.placeholder import leaves_its_folder, placeholders
-from thermite.schema.kit import CheckMetric, Kit
+from thermite.schema.expectation import Expectation, Instead
+from thermite.schema.kit import CheckMetric, Kit, RateMetric
 
 MOST_SOURCE: Final = 1 << 20
 """Most bytes of one file that are looked at; a script of 1 MiB is no script."""
 MOST_SOURCES: Final = 1000
 """Most files below a copied folder that are looked at."""
+
+SHORTEST_S: Final = 0.05
+"""A process takes 1 ms to start, and judging.startup_share_warn is 2 % of a run (our figure)."""
+_MOST_WORK: Final = 1 << 53
 
 LOADERS: Final = (
     (r"\bpickle\.(?:load|loads|Unpickler)\b", "unpickles"),
@@ -33,9 +38,14 @@ LOADERS: Final = (
 
 _COMPILER: Final = re.compile(r"(?:^|[\s;&|=(\"'])(?:\S*/)?(?:cc|gcc|g\+\+|c\+\+|clang(?:\+\+)?)\s")
 _ALIGNED: Final = ("-falign-functions", "-falign-loops")
+_EXPECTED: Final = r"\b(?:expected|wanted|want|golden|correct|reference|truth)\b"
 _TELLS: Final = re.compile(
-    r"\{[^{}\"']*\b(?:expected|wanted|want|golden|correct|reference|truth)\b[^{}]*\}"
+    rf"\{{[^{{}}\"']*{_EXPECTED}[^{{}}]*\}}"  # in an f-string
+    rf"|\b(?:str|repr|format)\(\s*{_EXPECTED}[^()]*\)"
+    rf"|\bprint\((?:[^()]*,)?\s*{_EXPECTED}\s*[,)]"
+    rf"|[\"']\s*%\s*\(?[^()\n]*{_EXPECTED}"
 )
+"""Ways to put a value of such a name into words; a comparison with it is none."""
 _TIMES: Final = frozenset({"s", "ms", "us", "µs", "ns", "sec", "seconds"})
 _TIMED: Final = re.compile(r"(?:^|_)(?:time|times|seconds|elapsed|latency|duration|speedup)(?:_|$)")
 _WRONG: Final = frozenset({"invalid", "crash_candidate", "constraint_failed", "suspect"})
@@ -48,6 +58,7 @@ def doubts(kit: Kit, folder: Path) -> list[str]:
         *_copy_doubts(kit, folder),
         *_build_doubts(kit, folder),
         *_cell_doubts(kit),
+        *dict.fromkeys(_short_cells(kit)),
         *_metric_doubts(kit),
         *_candidate_doubts(kit, folder),
     ]
@@ -121,6 +132,35 @@ def _cell_doubts(kit: Kit) -> Iterator[str]:
         seen.setdefault(same, name)
 
 
+def _short_cells(kit: Kit) -> Iterator[str]:
+    """Yield cells whose work is so little beside another's that no run of them can be timed.
+
+    Nothing is run: even if the largest cell took all the time that a run has, and time grew with
+    work, such a cell would be over before a clock means much.
+    """
+    for metric in kit.metrics.values():
+        if not isinstance(metric, RateMetric):
+            continue
+        given = {name: _number(one.get(metric.work)) for name, one in kit.cells.items()}
+        works = {name: work for name, work in given.items() if work > 0}
+        largest = max(works, key=lambda name: works[name], default="")
+        for name, work in works.items():
+            most_s = kit.run.timeout_s * (work / works[largest])
+            if most_s < SHORTEST_S:
+                yield (
+                    f"cells: {name} is too short to time: if {largest} took all of run.timeout_s"
+                    f" ({kit.run.timeout_s} s), its {metric.work} of {work:g} would be done in"
+                    f" {1000 * most_s:.2g} ms: make it larger"
+                )
+
+
+def _number(given: object) -> float:
+    """Return a cell's work as a number that can be divided; 0 for what is none."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return 0.0
+    return float(min(given, _MOST_WORK)) if given > 0 else 0.0
+
+
 def _metric_doubts(kit: Kit) -> Iterator[str]:
     for name, metric in kit.metrics.items():
         if isinstance(metric, CheckMetric) and (
@@ -144,8 +184,25 @@ def _candidate_doubts(kit: Kit, folder: Path) -> Iterator[str]:
                 "candidates: none of them is truly faster, so nothing shows that the kit sees"
                 " a gain"
             )
-    if known.contract is not None and not known.contract.held_out_cells:
+    if known.contract is None:
+        return
+    for name, one in known.expectations.items():
+        cases: list[Expectation | Instead] = [one, *one.instead]
+        if one.against != "none" and any(map(_forgets_luck, cases)):
+            yield (
+                f"candidates/{name}/expect.toml: not_better without not_confirmed: luck carries a"
+                " candidate without a gain through the screen in up to"
+                f" {100 * known.contract.judging.screen_alpha:g} % of tries: add not_confirmed, or"
+                " the reason where nothing is timed"
+            )
+    if not known.contract.held_out_cells:
         yield "cells: none is held out in candidates/contract.toml, so agents see them all"
+
+
+def _forgets_luck(case: Expectation | Instead) -> bool:
+    """Return whether screen alone is expected to refuse; a reason may say that nothing is timed."""
+    verdicts = case.verdict
+    return "not_better" in verdicts and "not_confirmed" not in verdicts and case.reason is None
 
 
 def _files(folder: Path, path: str) -> Iterator[str]:

@@ -5,13 +5,12 @@ is legal and probably not meant. Source: kit requirements D17 and D18.
 """
 
 import re
-import stat
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from thermite.errors import KitError
-from thermite.kit.folder import MOST_LEVELS, entries_below, is_linked
+from thermite.kit.folder import MOST_LEVELS, Kind, entries_below, is_linked, kind_of
 from thermite.kit.manifest import manifest_bytes, read_manifest
 from thermite.kit.placeholder import NAMES, leaves_its_folder, placeholders
 from thermite.kit.program import program_warnings
@@ -83,15 +82,10 @@ def copy_problems(folder: Path, field: str, paths: list[str]) -> Iterator[str]:
                 waiting += [f"{here}/{name}" for name in names]
 
 
-def _kind(folder: Path, path: str) -> str:
+def _kind(folder: Path, path: str) -> Kind:
     """Return `missing`, `file`, `folder` or `other`; what lies behind a link is `other`."""
-    try:
-        mode = (folder / path).lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return "missing"
-    if is_linked(folder, str(Path(path).parent)):
-        return "other"
-    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+    kind = kind_of(folder / path)
+    return "other" if kind != "missing" and is_linked(folder, str(Path(path).parent)) else kind
 
 
 def warnings(kit: Kit, folder: Path) -> Iterator[str]:
@@ -152,8 +146,18 @@ def _placeholder_warnings(kit: Kit) -> Iterator[str]:
                     yield f"{place}: unknown placeholder {{{one.name}}}"
                 elif leaves_its_folder(one.below):
                     yield f"{place}: placeholder {one.written} leaves its folder"
+                elif one.name == "build" and not _is_kept(one.below, kit.build.outputs):
+                    kept = ", ".join(kit.build.outputs)
+                    yield f"{place}: {one.written} is not among what the build keeps ({kept})"
     if all(one.name != "build" for one in placeholders(kit.run.command)):
         yield "run.command: no {build} in it, so every candidate runs the same"
+
+
+def _is_kept(below: str, outputs: list[str]) -> bool:
+    """Return whether a path of a build is an output, lies in one, or holds one."""
+    path = PurePosixPath(below)
+    kept = [PurePosixPath(one) for one in outputs]
+    return any(path.is_relative_to(one) or one.is_relative_to(path) for one in kept)
 
 
 def _metric_warnings(kit: Kit) -> Iterator[str]:

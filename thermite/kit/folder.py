@@ -10,11 +10,13 @@ import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from thermite.errors import KitError
 from thermite.kit.git import git, make_repository
 from thermite.schema.ids import CommitId
+
+Kind: TypeAlias = Literal["missing", "file", "folder", "other"]
 
 FOLDER_REF: Final = "refs/thermite/folder"
 """The ref that keeps the newest such commit from being collected."""
@@ -33,6 +35,17 @@ def is_linked(folder: Path, path: str) -> bool:
     """Return whether a path in a folder is a link, or lies behind one; the folder may be one."""
     parts = Path(path)
     return any((folder / one).is_symlink() for one in (parts, *parts.parents) if one.parts)
+
+
+def kind_of(path: Path) -> Kind:
+    """Return what lies at a path itself; what lies behind a link, or can't be seen, is `other`."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "missing"
+    except OSError:
+        return "other"
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 
 
 def entries_below(top: Path, *, most: int) -> Iterator[Path]:

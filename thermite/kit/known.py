@@ -4,9 +4,7 @@ Source: kit requirements, 20.
 """
 
 import re
-import stat
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -14,13 +12,15 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from thermite.kit.fit import fit_problems
-from thermite.kit.folder import is_linked
+from thermite.kit.folder import MOST_ENTRIES, Kind, entries_below, is_linked, kind_of
 from thermite.schema.contract import Budget, Contract, Project
 from thermite.schema.contract_rules import bound_problems
 from thermite.schema.document import Document
 from thermite.schema.document import Path as Place
 from thermite.schema.expectation import Expectation, Instead, KnownContract
+from thermite.schema.ids import is_entry_name
 from thermite.schema.kit import Kit, Problem, TimeMetric
+from thermite.schema.strict_toml import NotToml, read_toml
 
 CANDIDATES: Final = "candidates"
 BASE: Final = "base"
@@ -28,11 +28,15 @@ CONTRACT: Final = "contract.toml"
 MOST_BYTES: Final = 64 << 10
 """Longest expect.toml or contract.toml beside the candidates; ours have 200 bytes."""
 
-CHANGES: Final = ("change.patch", "delete.txt")
+DELETES: Final = "delete.txt"
+CHANGES: Final = ("change.patch", DELETES)
 """Files that say what a candidate changes, beside its folder `files`."""
 MOST_CANDIDATES: Final = 1000
 """Known candidates of one kit: to try them all takes hours by then (our figure)."""
 
+FILES: Final = "files"
+"""A candidate's folder of files that are laid over the tree."""
+_NO_FILE: Final = "is not a plain file"
 _LINK: Final = "is a link, or lies behind one: a kit holds its candidates itself"
 _T = TypeVar("_T")
 
@@ -55,13 +59,15 @@ def read_known(kit: Kit, folder: Path) -> Known:
     linked = [place for place in (CANDIDATES, f"{CANDIDATES}/{BASE}") if is_linked(folder, place)]
     if linked:
         return Known([], {}, None, [f"{linked[0]} {_LINK}"])
+    if kind_of(folder / CANDIDATES) not in {"missing", "folder"}:
+        return Known([], {}, None, [f"{CANDIDATES} is no folder: it holds a folder for each"])
     names = known_names(folder)
     if len(names) > MOST_CANDIDATES:
         return Known([], {}, None, [f"{CANDIDATES} holds more than {MOST_CANDIDATES}: keep fewer"])
     problems: list[str] = []
     expectations: dict[str, Expectation] = {}
-    if (folder / CANDIDATES).exists() and not (folder / CANDIDATES / BASE).is_dir():
-        problems.append(f"{CANDIDATES}/{BASE} is missing: it is the champion of the others")
+    if (folder / CANDIDATES).is_dir():
+        problems += _folder_problems(folder, names)
     others = set(names)
     for name in names:
         place = f"{CANDIDATES}/{name}/expect.toml"
@@ -70,10 +76,11 @@ def read_known(kit: Kit, folder: Path) -> Known:
             expectations[name] = read
         else:
             problems += [f"{place}: {one}" for one in read]
+        problems += _name_problems(name)
         problems += _change_problems(folder, name)
     problems += _circles(expectations)
     contract, wrong = _judged_on(kit, folder)
-    if names or (folder / CANDIDATES / CONTRACT).exists():
+    if names or kind_of(folder / CANDIDATES / CONTRACT) != "missing":
         problems += wrong
     return Known(names, expectations, contract, problems)
 
@@ -117,7 +124,8 @@ def known_names(kit: Path) -> list[str]:
     folder = kit / CANDIDATES
     if not folder.is_dir():
         return []
-    named = (one.name for one in folder.iterdir() if one.is_dir() and one.name != BASE)
+    folders = (one.name for one in folder.iterdir() if one.is_dir())
+    named = (name for name in folders if name not in {BASE, CONTRACT})
     return sorted(islice(named, MOST_CANDIDATES + 1))
 
 
@@ -145,21 +153,57 @@ def _expected(folder: Path, place: str, names: set[str]) -> Expectation | list[P
     path = folder / place
     if is_linked(folder, place):
         return [Problem(place="", text=_LINK)]
-    if not path.is_file():
+    kind = kind_of(path)
+    if kind == "missing":
         return [Problem(place="", text="missing: say what is expected of the candidate")]
+    if kind != "file":
+        return [Problem(place="", text=_NO_FILE)]
     return read_expectation(_start(path), names)
 
 
 def _change_problems(folder: Path, name: str) -> Iterator[str]:
     """Yield what says a candidate's change and is no file, be it a link to one."""
-    for part in CHANGES:
+    kinds = {part: kind_of(folder / CANDIDATES / name / part) for part in (*CHANGES, FILES)}
+    for part, kind in kinds.items():
         place = f"{CANDIDATES}/{name}/{part}"
-        try:
-            mode = (folder / place).lstat().st_mode
-        except FileNotFoundError:
-            continue
-        if not stat.S_ISREG(mode):
-            yield f"{place} is not a plain file"
+        if part == FILES and kind not in {"missing", "folder"}:
+            yield f"{place} is not a folder: it holds the files that are laid over the tree"
+        elif part != FILES and kind not in {"missing", "file"}:
+            yield f"{place} {_NO_FILE}"
+    if not _changes_something(folder / CANDIDATES / name, kinds):
+        yield (
+            f"{CANDIDATES}/{name} changes nothing: give it a change.patch, or {FILES}/ and"
+            " delete.txt"
+        )
+
+
+def _changes_something(candidate: Path, kinds: Mapping[str, Kind]) -> bool:
+    if any(kinds[part] not in {"missing", "folder"} for part in kinds if part != DELETES):
+        return True
+    deletes = kinds[DELETES] == "file" and _start(candidate / DELETES).strip()
+    laid_over = entries_below(candidate / FILES, most=MOST_ENTRIES)
+    return bool(deletes) or any(kind_of(one) != "folder" for one in laid_over)
+
+
+def _name_problems(name: str) -> Iterator[str]:
+    """Yield why a candidate can't be tried under its folder's name."""
+    is_ref = ".." not in name and not name.endswith((".", ".lock"))  # git-check-ref-format(1)
+    if not (is_entry_name(name) and is_ref):
+        yield (
+            f"{CANDIDATES}/{ascii(name)[1:-1]}: a candidate's name has A-Z, a-z, 0-9, '.', '_' and"
+            " '-', at most 128 of them, begins with a letter or digit, has no '..' and does not"
+            " end in '.' or '.lock': rename the folder"
+        )
+
+
+def _folder_problems(folder: Path, names: Collection[str]) -> Iterator[str]:
+    if not (folder / CANDIDATES / BASE).is_dir():
+        yield f"{CANDIDATES}/{BASE} is missing: it is the champion of the others"
+    if not names:
+        yield (
+            f"{CANDIDATES} holds no candidate beside {BASE}: add a folder for each, with"
+            " expect.toml and its change, or take the folder out"
+        )
 
 
 def _circles(expectations: Mapping[str, Expectation]) -> Iterator[str]:
@@ -181,7 +225,10 @@ def _judged_on(kit: Kit, folder: Path) -> tuple[KnownContract | None, list[str]]
     path = folder / place
     if is_linked(folder, place):
         return None, [f"{place} {_LINK}"]
-    raw = _start(path) if path.is_file() else b""
+    kind = kind_of(path)
+    if kind not in {"missing", "file"}:
+        return None, [f"{place} {_NO_FILE}"]
+    raw = _start(path) if kind == "file" else b""
     read = read_known_contract(raw)
     whole = isinstance(read, KnownContract)
     said = [] if isinstance(read, KnownContract) else [str(one) for one in read]
@@ -204,8 +251,8 @@ def _unfit(kit: Kit, known: KnownContract, *, named: bool) -> Iterator[str]:
 def _readable(raw: bytes) -> KnownContract | None:
     """Return the fields that can be read of a contract with problems; None without its cells."""
     try:
-        whole = tomllib.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError):
+        whole = read_toml(raw)
+    except NotToml:
         return None
     fields: dict[str, Any] = {}
     for field in msgspec.structs.fields(KnownContract):
@@ -229,8 +276,8 @@ def _read(raw: bytes, kind: type[_T], rule: Any) -> _T | list[Problem]:  # noqa:
         said = f"has more than {MOST_BYTES} bytes, and no more are read"
         return [Problem(place="", text=said)]
     try:
-        whole = tomllib.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as why:
+        whole = read_toml(raw)
+    except NotToml as why:
         return [Problem(place="", text=f"is not valid TOML: {why}")]
     document = Document(null_is_absent=False)
     made = document.read(kind, whole)
