@@ -22,6 +22,7 @@ from thermite.harness.book import Book, Draft
 from thermite.harness.door import Door
 from thermite.harness.folder import RigFolder
 from thermite.harness.outbox import witnessed
+from thermite.harness.unlocking import Unlocking
 from thermite.ledger.append import Ledger
 from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
@@ -53,6 +54,7 @@ class Bench:
     stages: Stages
     coin_key: bytes = COIN
     mcp: Mapping[str, McpProgram] = field(default_factory=dict)
+    unlocking: Unlocking = field(default_factory=Unlocking)
 
 
 @dataclass
@@ -86,6 +88,7 @@ class Live:
         self.book = Book(ledger, self.folder.ledger)
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         bench = Bench(self.book, self.folder, self.stages)
+        self.bench = bench
         self.door = Door(bench, self.orders.rig_key, self.settings, ours, self.faults.append)
 
     def open(self) -> None:

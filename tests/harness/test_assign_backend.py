@@ -82,6 +82,9 @@ BRAIN = McpServer(name="brain", agents=["workers"])
 HERE = {"brain": McpProgram(command=["brain"])}
 PLAIN = McpProvider(name="brain", url="https://mcp.example.org")
 SECRET = McpProvider(name="brain", url="https://mcp.example.org", headers={"X": "secret"})
+HOST = msgspec.structs.replace(SECRET, headers={"Host": "secret"})
+ODD = msgspec.structs.replace(SECRET, headers={"X\r\nY": "secret"})
+MANY = msgspec.structs.replace(SECRET, headers={f"X-{n}": "secret" for n in range(17)})
 
 
 @pytest.mark.parametrize(
@@ -93,8 +96,15 @@ SECRET = McpProvider(name="brain", url="https://mcp.example.org", headers={"X": 
         pytest.param(
             "command", {}, [], ["gateway-0"], ["netns"], "nothing says where it is", id="nowhere"
         ),
+        pytest.param("command", {}, [SECRET], ["gateway-0"], ["netns"], None, id="a secret"),
         pytest.param(
-            "command", {}, [SECRET], ["gateway-0"], ["netns"], "needs secrets", id="secrets"
+            "command", {}, [HOST], ["gateway-0"], ["netns"], "the protocol's own", id="its own"
+        ),
+        pytest.param(
+            "command", {}, [ODD], ["gateway-0"], ["netns"], "is no header with the name", id="odd"
+        ),
+        pytest.param(
+            "command", {}, [MANY], ["gateway-0"], ["netns"], "17 headers: at most", id="many"
         ),
         pytest.param(
             "command", HERE, [], ["worker-0"], ["netns"], "no slot for a gateway", id="no slot"
@@ -123,3 +133,16 @@ def test_workers_are_promised_no_tools_that_they_could_not_call(
         return
     with pytest.raises(CommandError, match=says):
         check_tools(contract(backend), body, programs, slots, isolation)
+
+
+def test_an_address_that_workers_will_not_have_is_not_put_into_their_arguments() -> None:
+    wanted = contract("command", options={"command": ["agent", "--mcp={mcp_url}"]})
+    body = AssignBody(contract=msgspec.Raw(b"{}"))
+    isolation = IsolationRecord(
+        level="none", features=[], network="seccomp", user="harness", uid=0, gaps=[]
+    )
+    with pytest.raises(CommandError, match="the workers get no MCP server") as found:
+        check_tools(wanted, body, {}, [], isolation)
+    assert found.value.code == "contract_bad"
+    plain = contract("command", options={"command": ["agent"]})
+    check_tools(plain, body, {}, [], isolation)

@@ -14,7 +14,8 @@ from tests.requirement import shows
 from thermite.harness.book import Draft
 from thermite.judge.verdict.coin import commitment, order_seed
 from thermite.kit.bundle import has_commit
-from thermite.schema.event import AssignmentEnded
+from thermite.schema.contract import RepoAt
+from thermite.schema.event import AssignmentEnded, RigSelftest
 from thermite.schema.ids import CommitId
 from thermite.schema.offer import Hello, Offer
 
@@ -251,6 +252,29 @@ def test_what_does_not_fit_is_refused_before_anything_is_created(
     assert staged.types() == ["command_refused"]
     assert staged.assigned == []
     assert staged.receipt(answer.receipt).code == code
+
+
+def test_a_rig_that_its_selftest_found_unfit_takes_none(
+    staged: Live, import_knock: Knock, goods: Goods
+) -> None:
+    found = RigSelftest(
+        mode="short",
+        kit=RepoAt(repo="tiny", commit="c0"),
+        nonce="17",
+        order_seed="5e",
+        blocks=[0.1],
+        figures={},
+        grade="noisy",
+        sees=None,
+        biased=True,
+        insensitive=None,
+    )
+    staged.book.append(Draft(found))
+    goods.pack()
+    answer = import_knock.refused(goods.command())
+    assert answer.code == "rig_unfit"
+    assert answer.message == "this rig's selftest is biased: run thermite rig selftest"
+    assert staged.types() == ["rig_selftest", "command_refused"]
 
 
 @shows("K-078", "D20")

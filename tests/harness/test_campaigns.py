@@ -8,8 +8,15 @@ import pytest
 
 from tests.requirement import shows
 from tests.simulated_campaign import ASSIGNMENT, Home, Life
+from thermite.audit.rejudge import rejudge
+from thermite.audit.verify import audit
 from thermite.harness.book import Draft
-from thermite.schema.event import AgentFinished, AttemptStarted
+from thermite.schema.event import (
+    AgentFinished,
+    AttemptStarted,
+    CandidateSubmitted,
+    ChampionPromoted,
+)
 
 BASE = {"ms": 40}
 CANDIDATES: dict[str, dict[str, Any]] = {
@@ -72,6 +79,22 @@ def test_two_lanes_share_one_judge(tmp_path: Path) -> None:
     assert {a.lane for a in life.assignment.attempts.values()} == {0, 1}
 
 
+def test_the_judge_takes_no_other_job_before_a_promotion_has_moved_the_champion(
+    tmp_path: Path,
+) -> None:
+    """Another lane's job began in between, named the old champion, and ended the harness."""
+    life = Life(Home(tmp_path, BASE, {"a": {"ms": 20}}))
+    held: list[bool] = []
+
+    def look(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(draft.data, ChampionPromoted) for draft in drafts):
+            held.append(life.bench.turn.locked())
+
+    life.book.appending = look
+    assert life.run()
+    assert held == [True]
+
+
 def test_a_tree_that_comes_again_is_answered_in_words(tmp_path: Path) -> None:
     twice = {"a": {"ms": 39}, "b": {"ms": 39}}
     life = Life(Home(tmp_path, BASE, twice))
@@ -86,7 +109,7 @@ def test_a_tree_that_comes_again_is_answered_in_words(tmp_path: Path) -> None:
 
 def test_a_kit_that_is_gone_ends_the_campaign_in_words(tmp_path: Path) -> None:
     home = Home(tmp_path, BASE, CANDIDATES)
-    home.rig.kit_repo("tiny").rename(tmp_path / "elsewhere")
+    home.rig.kit_repo("tiny").rename(home.rig.state.with_name("elsewhere"))
     life = Life(home)
     assert life.run()
     assert str(life.assignment.end_reason).startswith("infrastructure: ")
@@ -100,7 +123,7 @@ def test_a_project_that_is_lost_while_a_lane_works_ends_the_campaign_in_words(
 
     def lose(drafts: Sequence[Draft]) -> None:
         if any(isinstance(d.data, AttemptStarted) and d.data.attempt == 2 for d in drafts):
-            home.rig.project_repo("p").rename(tmp_path / "elsewhere")
+            home.rig.project_repo("p").rename(home.rig.state.with_name("elsewhere"))
 
     life.book.committed = lose
     assert life.run()
@@ -109,11 +132,41 @@ def test_a_project_that_is_lost_while_a_lane_works_ends_the_campaign_in_words(
     assert [a.result for a in life.assignment.attempts.values()] == ["invalid", "killed"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        pytest.param(AttemptStarted, "killed", id="L11-an agent at work"),
+        pytest.param(CandidateSubmitted, "cancelled", id="L11-a candidate"),
+    ],
+)
+def test_an_attempt_that_was_interrupted_ends_with_a_campaign_that_can_not_go_on(
+    tmp_path: Path, kind: type, result: str
+) -> None:
+    """It was shown as at work for ever."""
+    home = Home(tmp_path, BASE, CANDIDATES)
+    life = Life(home)
+
+    def die(drafts: Sequence[Draft]) -> None:
+        if any(isinstance(draft.data, kind) for draft in drafts):
+            life.book.die_at = life.book.appends + 1
+
+    life.book.committed = die
+    assert not life.run()
+    home.rig.project_repo("p").rename(home.rig.state.with_name("elsewhere"))
+    again = Life(home)
+    assert again.run()
+    assert str(again.assignment.end_reason).startswith("infrastructure: ")
+    [attempt] = again.assignment.attempts.values()
+    assert (attempt.status, attempt.result) == ("ended", result)
+    assert not audit(home.rig.ledger).fails
+    assert rejudge(home.rig.ledger).differences == []
+
+
 def test_what_the_rig_could_not_make_is_offered_again_by_the_next_harness(
     tmp_path: Path,
 ) -> None:
     home = Home(tmp_path, BASE, {"a-fast": {"ms": 20}})
-    repo, elsewhere = home.rig.project_repo("p"), tmp_path / "elsewhere"
+    repo, elsewhere = home.rig.project_repo("p"), home.rig.state.with_name("elsewhere")
 
     def lose(drafts: Sequence[Draft]) -> None:
         if isinstance(drafts[0].data, AttemptStarted):
@@ -128,27 +181,6 @@ def test_what_the_rig_could_not_make_is_offered_again_by_the_next_harness(
     second = Life(home, seed=2)
     assert second.run()
     assert results(second) == {"a-fast": "promoted"}
-
-
-SHORT = {name: CANDIDATES[name] for name in ("a-wrong", "e-fast", "d-same")}
-
-
-def test_a_harness_that_dies_at_any_append_goes_on_to_the_same_end(tmp_path: Path) -> None:
-    whole = Life(Home(tmp_path / "whole", BASE, SHORT))
-    assert whole.run()
-    appends = whole.book.appends
-    wanted = results(whole)
-    assert wanted == {name: EXPECTED[name] for name in SHORT}
-    for after_commit in (False, True):
-        for die_at in range(2 - after_commit, appends + 1, 7):
-            home = Home(tmp_path / f"{after_commit}-{die_at}", BASE, SHORT)
-            Life(home).run(die_at=die_at, after_commit=after_commit)
-            second = Life(home, seed=2)
-            second.run()
-            assert results(second) == wanted, (after_commit, die_at)
-            assert second.assignment.status == "ended"
-            names = [a.started.proposal for a in second.assignment.attempts.values() if a.verdict]
-            assert len(names) == len(set(names)), "a proposal was judged twice"
 
 
 def test_an_ended_campaign_is_not_begun_again(tmp_path: Path) -> None:

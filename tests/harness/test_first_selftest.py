@@ -62,6 +62,16 @@ def test_a_rig_that_is_known_since_its_boot_begins_with_a_short_one(tmp_path: Pa
     assert [one.mode for one in selftests(home)] == ["full", "short"]
 
 
+def test_the_first_campaign_after_a_reboot_begins_with_a_full_one_again(tmp_path: Path) -> None:
+    home = Home(tmp_path, BASE, ONE)
+    asking_for(Life(home), "full").run(die_at=3)
+    again = asking_for(Life(home), "full")
+    again.assignment.selftested = False  # as the next campaign's is not
+    again.book.state.full_selftest_boot = "the boot before"
+    assert again.run()
+    assert [one.mode for one in selftests(home)] == ["full", "full"]
+
+
 def test_a_rig_never_seen_whole_is_not_known() -> None:
     assert not State().is_known_as("boot", "kernel")
 

@@ -138,23 +138,6 @@ def test_a_worker_reads_the_goal_report_and_nothing_of_the_hidden_pass(tmp_path:
         assert hidden not in told
 
 
-def test_a_harness_that_dies_at_any_append_comes_to_the_same_goals(tmp_path: Path) -> None:
-    asked = {"goals": GOALS["goals"][:1]}
-    short = {name: CANDIDATES[name] for name in ("a-broken", "d-overfit", "e-all")}
-    whole = Life(Home(tmp_path / "whole", BASE, short, GOALS | asked, MANIFEST))
-    assert whole.run()
-    wanted, goals = results(whole), checked(whole)
-    for after_commit in (False, True):
-        for die_at in range(2 - after_commit, whole.book.appends + 1, 4):
-            one = Home(tmp_path / f"{after_commit}-{die_at}", BASE, short, GOALS | asked, MANIFEST)
-            Life(one).run(die_at=die_at, after_commit=after_commit)
-            second = Life(one, seed=2)
-            second.run()
-            assert results(second) == wanted, (after_commit, die_at)
-            assert checked(second) == goals, (after_commit, die_at)
-            assert second.assignment.end_reason == "goals met"
-
-
 def test_no_run_of_a_pass_is_recorded_twice_over_a_kill(tmp_path: Path) -> None:
     one = home(tmp_path)
     Life(one).run(die_at=14)

@@ -17,6 +17,7 @@ from tests.requirement import shows
 from thermite.kit.bundle import has_commit
 from thermite.schema.ids import CommitId
 from thermite.schema.offer import FailedImport, FetchedFile, Ready, Wait
+from thermite.schema.rig_settings import RigSettings
 
 
 def test_a_replay_folder_may_come_in_a_bundle_of_its_own(
@@ -178,6 +179,20 @@ def test_other_bytes_than_were_signed_are_looked_at_twice_and_refused(
         assert answer.code == "bundle_hash"
     assert getattr(answer, "code", None) == "bundle_hash"
     assert file.exists() is False
+
+
+def test_an_import_beyond_the_rigs_limit_is_refused(staged: Live, goods: Goods) -> None:
+    staged.settings = RigSettings(bundle_max_mib=1)
+    staged.reopen()
+    staged.open()
+    goods.pack()
+    path = staged.orders.new / goods.imports[0]["path"]
+    path.write_bytes(bytes((1 << 20) + 1))
+    goods.imports[0]["sha256"] = sha256(path)
+    answer = Knock(staged).refused(goods.command())
+    assert (answer.code, "more than 1 MiB" in (answer.message or "")) == ("import_too_large", True)
+    assert staged.types() == ["command_refused"]
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "fifo", "through a linked folder"])

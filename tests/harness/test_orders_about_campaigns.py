@@ -145,6 +145,8 @@ def test_a_released_hold_is_promoted_and_a_rejected_one_is_suspect(tmp_path: Pat
         assert attempt.verdict is not None
         said = {"reject": "held for suspect_gain, and a person rejected it"}
         assert attempt.verdict.reasons[0].startswith(said.get(action, "held for suspect_gain: "))
+        told = [] if action == "reject" else ["a person released it"]
+        assert rows(rig.life.assignment)[0].reasons == [*told, *attempt.verdict.reasons]
 
 
 def test_a_hold_that_nobody_resolves_in_time_runs_out_while_the_campaign_goes_on(

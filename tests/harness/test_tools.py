@@ -22,6 +22,7 @@ from tests.requirement import shows
 from tests.simulated_campaign import Home, Life
 from thermite.cli.rig_serve import gateway_reach
 from thermite.harness.book import Draft
+from thermite.harness.gateway import sources
 from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
 from thermite.schema.contract import McpServer
@@ -58,7 +59,7 @@ def campaign(
     tmp_path: Path, stages: Stages, servers: Path, script: str, backend: str = "command"
 ) -> Life:
     kit = msgspec.structs.replace(KIT, mcp_servers=[BRAIN])
-    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}}, manifest=kit)
+    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}}, manifest=kit, on_disk=True)
     limits = {"wall_s": 120}  # a worker whose gateway is lost must not wait for it
     options: dict[str, Any] = {"command": ["/bin/sh", "-c", script], "limits": limits}
     home.contract = {
@@ -193,3 +194,12 @@ def test_a_backend_that_runs_no_program_starts_no_gateway(tmp_path: Path) -> Non
     assert life.run()
     assert life.assignment.mcp_servers == [BRAIN]
     assert len(life.assignment.promotions) == 1
+
+
+def test_a_gateway_runs_our_sources_and_nothing_that_python_keeps_of_them() -> None:
+    """Another user's cache may be closed to the harness."""
+    found = sources()
+    assert {one.rpartition(".")[2] for one in found} == {"py"}
+    assert {"thermite/__init__.py", "thermite/schema/access.py"} < set(found)
+    assert "thermite/agent/gateway/hidden.py" in found
+    assert len(found) == len(set(found))

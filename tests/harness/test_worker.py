@@ -17,11 +17,12 @@ from thermite.errors import ContractError
 from thermite.harness.book import Draft
 from thermite.harness.candidate import Candidate, Refused, commit_files
 from thermite.harness.folder import RigFolder
+from thermite.harness.gateway import Entrance
 from thermite.harness.proposer import Task, Work, attempt_ref
-from thermite.harness.worker import Command
+from thermite.harness.worker import Command, filled_in
 from thermite.kit.git import git
 from thermite.ledger.replay import recorded
-from thermite.rig.stages import Stages
+from thermite.rig.stages import Door, Stages
 from thermite.rig.start import spawner
 from thermite.schema.event import AgentFinished, AttemptStarted, CommandAccepted, Steered
 from thermite.schema.stage import Entry
@@ -41,7 +42,7 @@ def work(
     before: Callable[[Home], None] = lambda _: None,
     **options: object,
 ) -> tuple[Work, Home]:
-    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
+    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}}, on_disk=True)
     before(home)
     command = {"command": ["/bin/sh", "-c", script], **options}
     home.contract = {
@@ -96,6 +97,29 @@ def test_a_program_reads_its_brief_and_finds_no_history(tmp_path: Path, stages: 
 
 
 CANARY = "canary-of-a-faster-commit"
+
+
+def test_placeholders_of_a_command_line_are_filled_in_once() -> None:
+    entrance = Entrance("http://127.0.0.1:8422/mcp", "canary", Door(port=8422))
+    argv = ["agent", "--at={lane}/x", "{brief}{brief}", "{mcp_url}", "{mcp_token} {out} {}"]
+    lane, page = Path("/lane{brief}"), Path("/told/brief.md")
+    assert filled_in(argv, lane, page, entrance) == [
+        "agent",
+        "--at=/lane{brief}/x",
+        "/told/brief.md/told/brief.md",
+        "http://127.0.0.1:8422/mcp",
+        "{mcp_token} {out} {}",
+    ]
+    assert filled_in(["{mcp_url}"], lane, page, None) == [""]
+
+
+def test_a_program_is_told_its_lane_and_brief_in_its_arguments(
+    tmp_path: Path, stages: Stages
+) -> None:
+    script = 'test "{lane}" = "$PWD" && cat {brief} && test {brief} = $THERMITE_BRIEF'
+    done, _ = work(tmp_path, stages, script)
+    assert done.status == "ok"
+    assert b"make it fast" in (done.transcript or b"")
 
 
 def with_a_future(home: Home) -> None:
@@ -226,7 +250,7 @@ def test_the_environment_holds_nothing_of_the_rigs(tmp_path: Path, stages: Stage
 
 def stopped_campaign(tmp_path: Path, stages: Stages, script: str, **budget: object) -> Life:
     """Run a research campaign whose worker is a script; stop it now when its attempt starts."""
-    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}})
+    home = Home(tmp_path, {"ms": 40}, {"a": {"ms": 30}}, on_disk=True)
     options = {"command": ["/bin/sh", "-c", script]}
     home.contract = {
         "campaign": "research",
@@ -307,19 +331,14 @@ def test_a_worker_reads_the_brief_whose_digest_is_recorded(tmp_path: Path, stage
 
 
 @pytest.mark.parametrize(
-    ("after_commit", "fifth"),
+    "after_commit",
     [
-        pytest.param(True, b"attempt 5\n", id="L10-when its worker had ended"),
-        pytest.param(False, None, id="before it was known that it had"),
+        pytest.param(True, id="L10-when its worker had ended"),
+        pytest.param(False, id="L10-before it was known that it had"),
     ],
 )
-def test_a_kill_in_an_attempt_costs_no_transcript_that_was_known(
-    tmp_path: Path,
-    stages: Stages,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    after_commit: bool,
-    fifth: bytes | None,
+def test_a_kill_in_an_attempt_costs_no_transcript(
+    tmp_path: Path, stages: Stages, capsys: pytest.CaptureFixture[str], *, after_commit: bool
 ) -> None:
     life = stopped_campaign(tmp_path, stages, 'echo "attempt $THERMITE_ATTEMPT"', attempts=6)
     # The lane's, then two of each attempt: its start, and what its worker came to.
@@ -327,11 +346,13 @@ def test_a_kill_in_an_attempt_costs_no_transcript_that_was_known(
     again = Life(life.home)
     again.bench = replace(again.bench, stages=stages)
     assert again.run()
-    said = {}
+    said, partial = {}, set()
     for number in range(1, 7):
         argv = ["show", str(number), "--ledger", str(life.home.rig.ledger), "--json"]
         assert run(argv) == 0
         worker = json.loads(capsys.readouterr().out)["worker"]
-        kept = worker["transcript"]
-        said[number] = None if kept is None else (life.home.rig.blobs / kept).read_bytes()
-    assert said == {n: b"attempt %d\n" % n for n in range(1, 7)} | {5: fifth}
+        said[number] = (life.home.rig.blobs / worker["transcript"]).read_bytes()
+        partial |= {number} if worker["partial"] else set()
+    assert said == {n: b"attempt %d\n" % n for n in range(1, 7)}
+    assert partial == (set() if after_commit else {5})
+    assert list(life.home.rig.blobs.glob(".said-*")) == []

@@ -46,8 +46,11 @@ def test_more_slots_than_cards_are_refused() -> None:
         timed_as(settings)
 
 
-def test_each_slot_of_runs_has_its_card_and_its_clock(devices: Path) -> None:
-    settings = RigSettings(target="cuda-gpu", cards=[OTHER, ONE], slots=Slots(runs=2), cpus=[0])
+def test_each_slot_of_runs_has_its_card_and_its_clock(tmp_path: Path) -> None:
+    # In a domain of PCI that no machine of ours has, whose driver would tell their UUIDs.
+    one, other = ONE.replace("0000:", "00fe:"), OTHER.replace("0000:", "00fe:")
+    devices = tree(tmp_path / "devices", {one: CARDS[ONE], other: CARDS[OTHER]})
+    settings = RigSettings(target="cuda-gpu", cards=[other, one], slots=Slots(runs=2), cpus=[0])
     told = timed_as(settings, devices=devices)
     assert told["cards"] == [1, 0]
     assert [told["slot_env"][f"run-{i}"]["CUDA_VISIBLE_DEVICES"] for i in (0, 1)] == ["1", "0"]

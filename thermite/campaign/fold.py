@@ -214,9 +214,12 @@ def _attempt_ended(state: State, event: e.Event, data: e.AttemptEnded) -> None:
 
 
 def _budget_spent(state: State, event: e.Event, data: e.BudgetSpent) -> None:
-    spent = _of(state, event).spent
+    assignment = _of(state, event)
     for name, amount in data.amounts.items():
-        spent[name] = spent.get(name, 0.0) + amount
+        assignment.spent[name] = assignment.spent.get(name, 0.0) + amount
+    attempt = assignment.attempts.get(data.attempt or 0)
+    if attempt is not None:
+        attempt.spendings += 1
 
 
 def _build(state: State, event: e.Event, data: e.Build) -> None:

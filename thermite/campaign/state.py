@@ -49,7 +49,8 @@ class Attempt:
     tries: how often the judge took it from the queue; facts: what the ledger holds of the
     present try; outputs: digest of the candidate's build outputs; checked: what came of each
     goal in each pass of this try; votes and reviewed: of review goals; hold_reasons and
-    held_at, RFC 3339: of the hold; result: set at the end.
+    held_at, RFC 3339: of the hold; spendings: events about what was spent on it; result: set at
+    the end.
     """
 
     started: AttemptStarted
@@ -74,6 +75,7 @@ class Attempt:
     noisy_returns: int = 0
     interrupted: int = 0
     held_out_failed: bool = False
+    spendings: int = 0
     result: str | None = None
 
 

@@ -3,7 +3,9 @@
 The environment says where the rig is (`THERMITE_STATE`) and which descriptors lead to the
 spawner and to the supervisor. It opens the ledger or makes it, replays it, tells what keeps
 stages apart here, goes on with what was running, and decides on commands until it is told
-to end. Exit codes: 0 told to end, 1 the ledger or a key can't be used, 70 a fault of ours.
+to end. Exit codes: 0 told to end, 1 something is in the way that may pass (a full disk, another
+writer), 70 a fault of ours: it is started again. 78 what it says must be mended first (a ledger
+that ends too early or is damaged, a lost key, rig.toml): it is not.
 """
 
 import os
@@ -11,18 +13,13 @@ import signal
 import socket
 import sys
 import threading
-import traceback
 from pathlib import Path
-from typing import Final
 
-from thermite.errors import LedgerError, ThermiteError, UsageError
+from thermite.errors import ThermiteError, UsageError
+from thermite.harness.ending import FAILED, Ending, cut_short, not_begun
 from thermite.harness.rig import Rig
 from thermite.rig.stage import connect
 from thermite.rig.stages import Stages
-
-FAILED: Final = 1
-FAULT: Final = 70
-"""sysexits(3), EX_SOFTWARE."""
 
 
 def main() -> int:
@@ -30,15 +27,12 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    state = None
     try:
         state, spawner, peer = _handed_over()
         rig = Rig.open(state, spawner)
-    except ThermiteError as error:
-        sys.stderr.write(f"harness: {error}\n")
-        return FAILED
-    except OSError as error:
-        sys.stderr.write(f"harness: {error.filename}: {error.strerror}\n")
-        return FAILED
+    except (ThermiteError, OSError) as error:
+        return _said(not_begun(error, state))
     faults: list[BaseException] = []
 
     def fatal(error: BaseException) -> None:
@@ -49,17 +43,16 @@ def main() -> int:
     sys.stderr.write(f"harness: rig {rig.key.public.id} serves; {rig.key.public.fingerprint}\n")
     sys.stderr.flush()
     stop.wait()
-    rig.close()
-    return _told(faults[0]) if faults else 0
+    try:
+        rig.close()
+    except (ThermiteError, OSError) as error:  # a disk that has no room for the last checkpoint
+        faults.append(error)
+    return _said(cut_short(faults[0], state)) if faults else 0
 
 
-def _told(error: BaseException) -> int:
-    if isinstance(error, LedgerError):
-        sys.stderr.write(f"harness: {error}\n")
-        return FAILED
-    sys.stderr.write("harness: a fault of ours; it is started again and goes on:\n")
-    traceback.print_exception(error, file=sys.stderr)
-    return FAULT
+def _said(ending: Ending) -> int:
+    sys.stderr.write(f"harness: {ending.said}\n")
+    return ending.code
 
 
 def _handed_over() -> tuple[Path, Stages, socket.socket]:

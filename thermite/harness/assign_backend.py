@@ -8,14 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from thermite.agent.propose.replay import proposals, source_of
 from thermite.errors import CommandError, ContractError
 from thermite.harness.gateway_slots import SLOT as GATEWAYS
-from thermite.harness.worker import check_options
+from thermite.harness.worker import MCP_URL, check_options
 from thermite.kit.bundle import has_commit
 from thermite.kit.export import SourceRefused, tree_entries
 from thermite.rig.stages import reaches_gateway
-from thermite.schema.command import AssignBody
+from thermite.schema.access import MOST_HEADERS, MOST_URL, header_problem
+from thermite.schema.command import AssignBody, McpProvider
 from thermite.schema.contract import Contract
 from thermite.schema.event import IsolationProbe
 from thermite.schema.ids import CommitId
@@ -29,6 +32,8 @@ _OPTIONS: Final[Mapping[str, Callable[[dict[str, Any]], object]]] = {
     "command": check_options,
 }
 """What looks at each backend's options."""
+MOST_PROVIDERS: Final = 48 << 10
+"""Bytes of JSON: one message to the supervisor must hold them (its limit is 64 KiB)."""
 FOREIGN: Final = frozenset({"command"})
 """Backends that run what somebody else wrote (agents and control, A8)."""
 
@@ -86,7 +91,16 @@ def check_tools(
         CommandError: `mcp_servers`, `not_supported`, `isolation`.
     """
     named = [one.name for one in body.mcp_servers if "workers" in one.agents]
-    if not named or contract.agents.workers.backend not in FOREIGN:
+    workers = contract.agents.workers
+    if workers.backend not in FOREIGN:
+        return
+    if not named:
+        if any(MCP_URL in word for word in workers.options["command"]):
+            raise CommandError(
+                "contract_bad",
+                f"agents.workers.options.command has {MCP_URL}, and the workers get no MCP server:"
+                " take it out, or name a server for them",
+            )
         return
     if find_spec("mcp") is None:
         raise CommandError(
@@ -102,12 +116,8 @@ def check_tools(
                 f"the workers get MCP server {name}, and nothing says where it is: give its"
                 f" command in the rig's rig.toml, [mcp.{name}], or its url in Settings",
             )
-        if name not in programs and urls[name].headers:
-            raise CommandError(
-                "not_supported",
-                f"MCP server {name} needs secrets in its headers, and this version sends none: use"
-                f" one that needs none, or run it on the rig, [mcp.{name}] in rig.toml",
-            )
+        if name not in programs:
+            _check_provider(urls[name])
     if not any(name.startswith(GATEWAYS) for name in slots):
         raise CommandError(
             "not_supported",
@@ -121,6 +131,40 @@ def check_tools(
             " rig can't let them to it and to nothing else: it takes Landlock 4 (Linux 6.7) or"
             " namespaces",
         )
+
+
+def called_servers(
+    contract: Contract, body: AssignBody, programs: Mapping[str, McpProgram]
+) -> list[McpProvider]:
+    """Return the servers with an address that a campaign's gateway would call.
+
+    Raises:
+        CommandError: `mcp_servers`: one whose headers can't be sent.
+    """
+    if contract.agents.workers.backend not in FOREIGN:
+        return []
+    named = {one.name for one in body.mcp_servers if "workers" in one.agents} - set(programs)
+    found = list({one.name: one for one in body.providers.mcp if one.name in named}.values())
+    for one in found:
+        _check_provider(one)
+    if (size := len(msgspec.json.encode(found))) > MOST_PROVIDERS:
+        raise CommandError(
+            "mcp_servers",
+            f"the addresses and headers of the MCP servers take {size} bytes: at most"
+            f" {MOST_PROVIDERS} are taken",
+        )
+    return found
+
+
+def _check_provider(server: McpProvider) -> None:
+    """Refuse an address or headers that Settings would not have let through."""
+    problems = [header_problem(*pair) for pair in server.headers.items()]
+    length, count = len(server.url), len(problems)
+    if count > MOST_HEADERS or length > MOST_URL:
+        most = f"at most {MOST_URL} and {MOST_HEADERS} are taken"
+        problems = [f"its address has {length} characters and {count} headers: {most}"]
+    for problem in filter(None, problems):
+        raise CommandError("mcp_servers", f"MCP server {server.name}: {problem}")
 
 
 def offered_commit(contract: Contract) -> str | None:

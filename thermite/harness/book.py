@@ -6,6 +6,7 @@ is committed. When an append fails the book is closed for good: the state may be
 the file, and only a replay from the file is the truth.
 """
 
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,50 @@ from pathlib import Path
 from thermite.campaign.fold import fold
 from thermite.campaign.state import State
 from thermite.campaign.table import problem
-from thermite.errors import LedgerError
+from thermite.command.signing_key import SigningKey
+from thermite.errors import LedgerError, LedgerUnavailableError
 from thermite.harness import clock
 from thermite.ledger.append import Ledger
 from thermite.ledger.replay import recorded
 from thermite.schema.event import ENVELOPES, TAG_OF, Event
 from thermite.schema.strict import Strict
+
+
+def open_ledger(path: Path, key: SigningKey, *, witnessed: int) -> Ledger:
+    """Open a rig's ledger to write to it.
+
+    Args:
+        witnessed: how many events receipts name.
+
+    Raises:
+        LedgerError: it must not be written to; LedgerUnavailableError: its disk refuses already.
+    """
+    with _refusing(path):
+        return Ledger.open(path, key, now=clock.stamp, witnessed=witnessed)
+
+
+def make_ledger(path: Path, opening: Event, key: SigningKey) -> Ledger:
+    """Make a rig's ledger with its first event.
+
+    Raises:
+        LedgerError: there is one, or it can't be made; LedgerUnavailableError: it is made, and its
+            disk refuses the first writes to it.
+    """
+    with _refusing(path):
+        return Ledger.create(path, opening, key, now=clock.stamp)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Say in words that a disk refuses what SQLite writes before a ledger is there to write to."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "no code")
+        raise LedgerUnavailableError(
+            f"ledger unavailable: it can't be opened, {error} ({name}): look after the disk in"
+            f" {path.parent}"
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,11 @@ from pathlib import Path
 from thermite.command.public_key import PublicKey
 from thermite.command.trust import read_trust
 from thermite.errors import NotFoundError, UsageError
-from thermite.harness import clock
-from thermite.harness.book import Book, Draft
+from thermite.harness.book import Book, Draft, open_ledger
 from thermite.harness.folder import RigFolder
 from thermite.harness.keys import rig_key
 from thermite.harness.outbox import checkpoint_size, witnessed
 from thermite.harness.trust import first_trust
-from thermite.ledger.append import Ledger
 from thermite.schema.command import TrustedKey
 from thermite.schema.event import LedgerGap, TrustReset
 
@@ -90,7 +88,7 @@ def _book(folder: RigFolder, *, reach: int | None) -> Iterator[Book]:
     """Open the ledger as its writer; reach: what it must hold, None: what receipts name."""
     key = rig_key(folder.keys, fresh=False)
     most = witnessed(folder.outbox, key.public) if reach is None else reach
-    book = Book(Ledger.open(folder.ledger, key, now=clock.stamp, witnessed=most), folder.ledger)
+    book = Book(open_ledger(folder.ledger, key, witnessed=most), folder.ledger)
     try:
         yield book
     finally:

@@ -19,9 +19,10 @@ from thermite.command.instant import read_instant
 from thermite.errors import ContractError, InfrastructureError, KitError, LedgerError
 from thermite.harness import clock
 from thermite.harness.book import Draft
-from thermite.harness.gateway import Gateway, needs_gateway, servers_of
+from thermite.harness.gateway import Gateway
+from thermite.harness.grants import needs_gateway, servers_of
 from thermite.harness.judge_job import Bench, Turn
-from thermite.harness.lane import PAUSE_S, Lane, told
+from thermite.harness.lane import PAUSE_S, Lane, cut_off, interrupted, told
 from thermite.harness.proposer import Backend, backend_for
 from thermite.harness.worker import Command
 from thermite.schema import event as e
@@ -122,7 +123,14 @@ class Campaign:
                 yield
                 return
             lanes = self._lane_count()
-            made = Gateway(book, bench.folder.blobs, bench.stages, self.assignment, lanes=lanes)
+            made = Gateway(
+                book,
+                bench.folder.blobs,
+                bench.stages,
+                self.assignment,
+                lanes=lanes,
+                unlocking=bench.unlocking,
+            )
             with made.running(slot, servers_of(self.assignment, bench.mcp)):
                 self._gateway = made
                 yield
@@ -230,8 +238,8 @@ class Campaign:
                 if still and clock.now() - read_instant(attempt.held_at or "") >= most:
                     self._append_all(hill_climb.hold_ran_out(self.assignment, number))
 
-    def _append_all(self, payloads: Sequence[Strict]) -> None:
-        self.bench.book.append(*[Draft(p, assignment=self.id) for p in payloads])
+    def _append_all(self, payloads: Sequence[Strict], lane: int | None = None) -> None:
+        self.bench.book.append(*[Draft(p, assignment=self.id, lane=lane) for p in payloads])
 
     def _append(self, payload: Strict, lane: int | None = None) -> None:
         self.bench.book.append(Draft(payload, assignment=self.id, lane=lane))
@@ -281,4 +289,19 @@ class Campaign:
 
     def _end(self, reason: str) -> None:
         seed = self.bench.seed(self.assignment)
-        self._append(by_kind.the_end(self.assignment, reason, seed))
+        with self.bench.book.lock:
+            self._end_attempts()
+            self._append(by_kind.the_end(self.assignment, reason, seed))
+
+    def _end_attempts(self) -> None:
+        """End what a kill left open, where the campaign can't be gone on with."""
+        blobs = self.bench.folder.blobs
+        for attempt in self.assignment.attempts.values():
+            if attempt.status in ("working", "finished"):
+                self._append_all(interrupted(blobs, self.id, attempt), lane=attempt.lane)
+            elif attempt.status not in ("promoted", "ended"):
+                self._append_all(cut_off(blobs, self.id, attempt), lane=attempt.lane)
+        # Logs and meters of attempts that have ended are of no use to anybody.
+        for kind in ("said", "spent"):
+            for left in blobs.glob(f".{kind}-{self.id}-*"):
+                left.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from thermite.harness.decide import Accept, BringIn, Duplicate
 from thermite.harness.folder import RigFolder
 from thermite.harness.import_kit import MissingError
 from thermite.harness.import_queue import Brought, Failed, ImportQueue, PutOff, Result
+from thermite.harness.unlocking import Unlocking
 from thermite.rig.stages import Stages
 from thermite.schema.offer import Fetch, Ready, Refuse, ToSupervisor
 from thermite.schema.rig_settings import McpProgram
@@ -59,6 +60,10 @@ class Bench(Protocol):
     @property
     def mcp(self) -> Mapping[str, McpProgram]:
         """The MCP servers that the rig's owner keeps."""
+
+    @property
+    def unlocking(self) -> Unlocking:
+        """The way to what MCP servers' headers carry."""
 
     @property
     def coin_key(self) -> bytes:

@@ -19,7 +19,8 @@ from typing import Final
 from thermite.command.keyring import SigningKey
 from thermite.errors import LedgerError
 from thermite.harness import clock
-from thermite.harness.case import Case
+from thermite.harness.assign_backend import called_servers
+from thermite.harness.case import Assigning, Case
 from thermite.harness.clerk import Clerk
 from thermite.harness.deciding import Bench, Deciding
 from thermite.harness.import_kit import Importer
@@ -34,6 +35,7 @@ from thermite.schema.offer import (
     Offer,
     Ready,
     Refuse,
+    Unlocked,
     Wait,
     name_bytes,
 )
@@ -72,7 +74,15 @@ class Door:
         for end in (self._wake_end, self._wake_me):
             end.settimeout(0)
         importer = Importer(folder, bench.stages, self._inbox, settings)
-        self._imports = ImportQueue(importer, folder, settings.target, self._recorded, self.wake)
+        self._imports = ImportQueue(
+            importer,
+            folder,
+            settings.target,
+            self._recorded,
+            self.wake,
+            check_secrets=self._check_secrets,
+        )
+        bench.unlocking.connect(self._offers.say)
         self._deciding = Deciding(bench, self._clerk, self._imports, self._offers.say)
         self._closing = threading.Event()
         self._sweep_at_ns = 0
@@ -180,12 +190,12 @@ class Door:
                 for heard in batch:
                     self._take(heard)
         except LedgerError:
-            for message, _ in batch:
-                self._say_unavailable(message.n, clock.now())
+            for heard in batch:
+                self._say_unavailable(heard.message.n, clock.now())
             raise
 
     def _take(self, heard: Heard) -> None:
-        message, raw = heard
+        message, raw = heard.message, heard.body
         match message:
             case Hello():
                 if message.n == STARTED:
@@ -197,6 +207,9 @@ class Door:
                 self._deciding.refused_there(_case(message, message.size), message, raw)
             case Ready():
                 self._deciding.fetched(message)
+            case Unlocked():
+                if heard.letter is not None:
+                    self._bench.unlocking.answered(message, heard.letter)
 
     def _guarded(self, case: Case, act: Callable[[], None]) -> None:
         """Act on a case; when the ledger can't take it, the file stays and the process ends."""
@@ -222,6 +235,11 @@ class Door:
             self._offers.say(answer)
         assigned.clear()
         answers.clear()
+
+    def _check_secrets(self, one: Assigning) -> None:
+        """Refuse a command whose MCP servers need secrets that this rig does not have."""
+        servers = called_servers(one.contract, one.body, self._bench.mcp)
+        self._bench.unlocking.check(servers)
 
     def _recorded(self) -> set[tuple[str, str, str]]:
         with self._bench.book.lock:

@@ -13,14 +13,13 @@ import socket
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from thermite.agent.brief import CALLS_TOOLS
 from thermite.agent.gateway.wire import (
     HEAD,
     Begin,
@@ -42,11 +41,12 @@ from thermite.campaign.state import Assignment
 from thermite.errors import InfrastructureError, LedgerError
 from thermite.harness.blobs import keep_blob
 from thermite.harness.book import Book, Draft
+from thermite.harness.grants import addressed, granted
+from thermite.harness.unlocking import Unlocking
 from thermite.judge.verdict import reason
 from thermite.rig.stages import Door, Slot, StageCopy, Stages, listens_inside
 from thermite.schema.event import ToolCalled
 from thermite.schema.ids import Sha256
-from thermite.schema.rig_settings import McpProgram
 from thermite.schema.stage import Limits
 
 INSIDE_PORT: Final = 8422
@@ -100,10 +100,18 @@ class Gateway:
     """The gateway of one campaign, from `running` to its end. Safe to use from its lanes."""
 
     def __init__(
-        self, book: Book, blobs: Path, stages: Stages, assignment: Assignment, *, lanes: int
+        self,
+        book: Book,
+        blobs: Path,
+        stages: Stages,
+        assignment: Assignment,
+        *,
+        lanes: int,
+        unlocking: Unlocking,
     ) -> None:
         self._book, self._blobs, self._stages = book, blobs, stages
-        self._assignment = assignment.id
+        self._assignment, self._unlocking = assignment.id, unlocking
+        self._addressed = addressed(assignment)
         grants = granted(assignment)
         made = [
             _Lane(Caller(token=secrets.token_urlsafe(32), kind="workers", lane=n, grants=grants))
@@ -200,9 +208,7 @@ class Gateway:
         """Tell the gateway; one that is gone is told all again when it is there."""
         with contextlib.suppress(OSError):
             if self._line is not None:
-                raw, fds = frame(message), [] if listener is None else [listener.fileno()]
-                sent = socket.send_fds(self._line, [raw], fds)
-                self._line.sendall(raw[sent:])
+                _send(self._line, message, None if listener is None else listener.fileno())
 
     def _keep(self, name: str, servers: Sequence[Server]) -> None:
         """Run a gateway after the other until the campaign is over."""
@@ -210,11 +216,13 @@ class Gateway:
         for life in range(1 << 30):
             try:
                 with self._stages.slot(name) as slot, self._stages.copy_for(name) as code:
-                    for part in PROGRAM:
+                    for part in sources():
                         code.add(_PACKAGES / part, part)
                     said = self._life(slot, code, servers, programs[life % len(programs)])
             except InfrastructureError as error:
                 said = str(error)
+            except OSError as error:  # of our own files, or the copies of them
+                said = f"it can't be started: {error.filename}: {error.strerror}"
             with self._changed:
                 self._line = self._to_hang_up = self._port = self._slot = None
                 if self._is_over:
@@ -227,17 +235,23 @@ class Gateway:
 
     def _life(self, slot: Slot, code: StageCopy, servers: Sequence[Server], python: str) -> str:
         """Run one gateway to its end; return in words how it ended."""
+        with_address = {one.name for one in servers if one.url is not None}
+        asked = [one for one in self._addressed if one.name in with_address]
         ours, theirs = socket.socketpair()
-        with ours, theirs:
+        with ours, theirs, self._unlocking.letter(asked, lambda: self._is_over) as letter:
             setup = SetUp(
-                servers=list(servers),
+                servers=[
+                    msgspec.structs.replace(one, problem=letter.problems.get(one.name))
+                    for one in servers
+                ],
                 callers=[one.caller for one in self._lanes.values()],
                 inside_port=INSIDE_PORT,
                 path=self._stages.path_variable,
                 port=self._last_port,
                 figures=self._figures,
+                has_secrets=letter.descriptor is not None,
             )
-            ours.sendall(frame(setup))
+            _send(ours, setup, letter.descriptor)
             with self._changed:
                 self._slot, self._to_hang_up = slot, ours
                 if self._is_over:
@@ -337,37 +351,27 @@ class Gateway:
             sys.stderr.flush()
 
 
-def needs_gateway(assignment: Assignment) -> bool:
-    """Return whether the campaign has agents that are processes, and tools for them."""
-    backend = assignment.contract.agents.workers.backend
-    return backend in CALLS_TOOLS and bool(granted(assignment))
+def sources() -> list[str]:
+    """Return the files of ours that a gateway runs, by their paths below the packages.
 
-
-def granted(assignment: Assignment) -> dict[str, list[str] | None]:
-    """Return the servers that workers get, each with its tools, None for all that it lists."""
-    return {
-        one.name: (one.tools or {}).get("workers")
-        for one in assignment.mcp_servers or []
-        if "workers" in one.agents
-    }
-
-
-def servers_of(assignment: Assignment, programs: Mapping[str, McpProgram]) -> list[Server]:
-    """Return where the workers' servers are: the rig owner's programs, else Settings' addresses."""
-    urls = {one.name: one.url for one in assignment.mcp_providers}
-    return [
-        Server(name=name, command=programs[name].command)
-        if name in programs
-        else Server(name=name, url=urls.get(name))
-        for name in granted(assignment)
-        if name in programs or name in urls
-    ]
+    What Python keeps of them in `__pycache__` is of no use to a copy, and may be another user's.
+    """
+    found = [_PACKAGES / part for part in PROGRAM if not (_PACKAGES / part).is_dir()]
+    for part in PROGRAM:
+        found += sorted((_PACKAGES / part).rglob("*.py"))
+    return [str(one.relative_to(_PACKAGES)) for one in found]
 
 
 def _interpreters() -> list[str]:
     """Return what may run a gateway: ours, or the system's where its user can't reach ours."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return list(dict.fromkeys((sys.executable, f"/usr/local/bin/{version}", f"/usr/bin/{version}")))
+
+
+def _send(line: socket.socket, message: ToGateway, beside: int | None) -> None:
+    raw, fds = frame(message), [] if beside is None else [beside]
+    sent = socket.send_fds(line, [raw], fds)
+    line.sendall(raw[sent:])
 
 
 def _read(line: socket.socket) -> FromGateway | None:

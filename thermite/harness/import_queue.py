@@ -73,9 +73,11 @@ class ImportQueue:
         target: str,
         recorded: Callable[[], Recorded],
         wake: Callable[[], None],
+        *,
+        check_secrets: Callable[[Assigning], None],
     ) -> None:
         self._importer, self._folder, self._target = importer, folder, target
-        self._recorded, self._wake = recorded, wake
+        self._recorded, self._wake, self._check_secrets = recorded, wake, check_secrets
         self._waiting: SimpleQueue[Assigning | None] = SimpleQueue()
         self._results: SimpleQueue[Result | BaseException] = SimpleQueue()
         self._tries: dict[str, int] = {}
@@ -181,6 +183,7 @@ class ImportQueue:
                 assigning.body.imports, self._recorded(), assigning.fetched
             )
             goals = check_kit(assigning.body, assigning.contract, self._folder, self._target)
+            self._check_secrets(assigning)
         except (CommandError, MissingError, InfrastructureError) as error:
             return Failed(assigning, error)
         except OSError as error:

@@ -6,14 +6,14 @@ without the ignored ones) or `FOLDER@REV`. Source: judging, 3.11.
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from thermite.errors import NotFoundError, UsageError
+from thermite.errors import InfrastructureError, NotFoundError, UsageError
 from thermite.harness.local_job import PROJECT, LocalJudge, LocalVerdict, local_contract
 from thermite.kit.bundle import keep_from_bundle, make_bundle
 from thermite.kit.folder import commit_of_folder
@@ -183,7 +183,9 @@ def judge_here(
     candidate = project.committed(store)
     against = None if champion is None else champion.committed(store)
     if against is not None:
-        judge.selftest(against, contract)
+        # A champion that can't be measured is no error of the command: the verdict says so.
+        with suppress(InfrastructureError):
+            judge.selftest(against, contract)
     return judge.judge(candidate, against, contract)
 
 

@@ -21,6 +21,7 @@ from thermite.harness import clock
 from thermite.harness.book import Book, Draft
 from thermite.harness.folder import RigFolder
 from thermite.harness.gateway_slots import GatewaySlots
+from thermite.harness.unlocking import Unlocking
 from thermite.judge.build.store import BuildStore
 from thermite.judge.job import Desk, judge, re_anchor, selftest
 from thermite.judge.job.selftest import Mode
@@ -46,7 +47,8 @@ class Bench:
     """What a campaign needs of the rig.
 
     turn: held while a job is judged; at_first: the selftest of the first campaign after a reboot
-    or a change of kernel or driver; mcp: the owner's MCP servers; gateways: slots for gateways.
+    or a change of kernel or driver; mcp: the owner's MCP servers; gateways: slots for gateways;
+    unlocking: the way to what MCP servers' headers carry.
     """
 
     book: Book
@@ -59,6 +61,7 @@ class Bench:
     at_first: Mode = "short"
     mcp: Mapping[str, McpProgram] = field(default_factory=dict)
     gateways: GatewaySlots = field(default_factory=GatewaySlots)
+    unlocking: Unlocking = field(default_factory=Unlocking)
 
     def seed(self, assignment: Assignment) -> bytes:
         """Return the seed of an assignment's coin; nothing is stored while it is secret."""
@@ -136,14 +139,24 @@ class Turn:
         """The kit's manifest."""
         return load_kit(self.kit_folder)
 
-    def judge(self, number: int) -> Verdict | Held | None:
-        """Judge one attempt to its verdict or hold; None: the harness is stopping."""
+    def judge(
+        self, number: int, follow: Callable[[Verdict | Held], None] = lambda _: None
+    ) -> Verdict | Held | None:
+        """Judge one attempt to its verdict or hold; None: the harness is stopping.
+
+        Args:
+            follow: appends what follows, before another lane's job begins: that one would be
+                about the champion that is about to be another.
+        """
         with self.bench.turn:
             if self.stopping():
                 return None
             with self.bench.book.lock:
                 job = self._attempt_job(number)
-            return judge(job, self._desk())
+            answer = judge(job, self._desk())
+            if answer is not None:
+                follow(answer)
+            return answer
 
     def measure_again(self, number: int) -> None:
         """Measure the champion against the starting commit; the ledger gets the claim."""

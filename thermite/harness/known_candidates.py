@@ -93,7 +93,8 @@ class Trial:
         self.probe: IsolationProbe = probe
         self.contract = known.contract(judge)
         self.warnings: list[str] = []
-        self._offers = _offers(known.folder, judge.bench.folder.project_repo("known"))
+        store = judge.bench.folder.project_repo("known")
+        self._offers = _offers(known.folder, store, set(known.names))
         self._commits: dict[str, str] = {BASE: judge.commit(known.folder / BASE)}
 
     def run(self, names: Iterable[str], tell: Callable[[str], None]) -> list[Tried]:
@@ -187,10 +188,15 @@ def _short_cell(cell: str, share: float, seen: RigSelftest, border: float) -> st
     )
 
 
-def _offers(folder: Path, store: Path) -> dict[str, Proposal]:
-    """Return the candidates' changes, read as a replay folder is."""
+def _offers(folder: Path, store: Path, names: Collection[str]) -> dict[str, Proposal]:
+    """Return the candidates' changes, read as a replay folder is; files beside them are none."""
     commit = commit_of_folder(store, folder)
-    return {p.name: p for p in proposals(tree_entries(store, CommitId(commit)), "")}
+    entries = [
+        one
+        for one in tree_entries(store, CommitId(commit))
+        if one.path.decode(errors="surrogateescape").partition("/")[0] in names
+    ]
+    return {p.name: p for p in proposals(entries, "")}
 
 
 def _skipped(name: str, case: Expectation | Instead, why: str, *, ok: bool = True) -> Tried:

@@ -17,7 +17,7 @@ import msgspec
 
 from thermite.campaign import attempts, hill_climb
 from thermite.campaign.state import Assignment, Attempt
-from thermite.errors import KitError, LedgerError
+from thermite.errors import InfrastructureError, KitError, LedgerError
 from thermite.harness import clock
 from thermite.harness.book import Draft
 from thermite.harness.judge_job import Bench, Turn
@@ -100,9 +100,7 @@ class LocalJudge:
         turn = Turn(self.bench, state, lambda: False, contract)
         self._submit(assignment, candidate, champion, name)
         hold, blocks = self._to_the_end(turn, alone=champion is None)
-        reason = "local job"
-        end = hill_climb.the_end(state, reason, self.bench.seed(state))
-        self.bench.book.append(Draft(end, assignment, actor="local"))
+        self._end(assignment, "local job")
         seconds = (clock.mono_ns() - begun) / 1e9
         return LocalVerdict(assignment, state.attempts[1], hold, blocks, seconds)
 
@@ -119,15 +117,26 @@ class LocalJudge:
         Args:
             count: counted blocks; None for the mode's own.
             kept: called with the runs of each block that counts.
+
+        Raises:
+            InfrastructureError: the commit can't be built or run; the job is ended all the same.
         """
         assignment = self._begin(commit, commit, contract)
         state = self.bench.book.state.assignments[assignment]
-        found = Turn(self.bench, state, lambda: False, contract).selftest(mode, kept, count)
+        try:
+            found = Turn(self.bench, state, lambda: False, contract).selftest(mode, kept, count)
+        except InfrastructureError:
+            self._end(assignment, "selftest")
+            raise
         if found is None:
             raise RuntimeError("a local job is never asked to stop")
-        end = hill_climb.the_end(state, "selftest", self.bench.seed(state))
-        self.bench.book.append(Draft(end, assignment, actor="local"))
+        self._end(assignment, "selftest")
         return found
+
+    def _end(self, assignment: str, reason: str) -> None:
+        state = self.bench.book.state.assignments[assignment]
+        end = hill_climb.the_end(state, reason, self.bench.seed(state))
+        self.bench.book.append(Draft(end, assignment, actor="local"))
 
     def _begin(self, candidate: str, champion: str | None, contract: Contract) -> str:
         nonce = secrets.token_bytes(NONCE_BYTES)

@@ -23,6 +23,7 @@ from thermite.schema.offer import (
     Refuse,
     ToHarness,
     ToSupervisor,
+    Unlocked,
     encode,
     to_harness,
 )
@@ -39,10 +40,15 @@ class PeerGoneError(Exception):
 
 
 class Heard(NamedTuple):
-    """A message that counts, and the bytes that came beside an offer or a refusal."""
+    """A message that counts, and the bytes that came beside an offer or a refusal.
+
+    letter: the descriptor of a memory file that is another process's to read; whoever takes
+    the message closes it.
+    """
 
     message: ToHarness
     body: bytes | None
+    letter: int | None = None
 
 
 class Offers:
@@ -61,8 +67,9 @@ class Offers:
         Raises:
             PeerGoneError: the supervisor's end is closed.
         """
-        while self.hear() is not None:
-            pass
+        while (heard := self.hear()) is not None:
+            if heard.letter is not None:
+                os.close(heard.letter)
 
     def hear(self) -> Heard | None:
         """Return the next message that counts, or None when there is none now.
@@ -103,6 +110,8 @@ class Offers:
         if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(descriptors) > 1:
             raise NotAMessageError("it is cut short, or more than one file came with it")
         message = to_harness(raw)
+        if isinstance(message, Unlocked):
+            return Heard(message, None, _letter(descriptors))
         body = _body(descriptors[0]) if descriptors else None
         if isinstance(message, Offer) and body is None:
             raise NotAMessageError("an offer came without its bytes")
@@ -129,16 +138,28 @@ def _body(descriptor: int) -> bytes:
     Raises:
         NotAMessageError: it is something else, could still change, or is too large.
     """
+    _check_seals(descriptor)
+    size = os.fstat(descriptor).st_size
+    if size > MAX_COMMAND_BYTES:
+        raise NotAMessageError(f"the memory file beside it has {size} bytes")
+    return os.pread(descriptor, size, 0)
+
+
+def _letter(descriptors: list[int]) -> int:
+    """Return a descriptor of our own of a sealed memory file whose bytes are not ours to read."""
+    if not descriptors:
+        raise NotAMessageError("its memory file is missing")
+    _check_seals(descriptors[0])
+    return fcntl.fcntl(descriptors[0], fcntl.F_DUPFD_CLOEXEC, 3)
+
+
+def _check_seals(descriptor: int) -> None:
     try:
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
     except OSError:
         raise NotAMessageError("the file beside it is no memory file") from None
     if seals != SEALS:
         raise NotAMessageError("the memory file beside it is not sealed")
-    size = os.fstat(descriptor).st_size
-    if size > MAX_COMMAND_BYTES:
-        raise NotAMessageError(f"the memory file beside it has {size} bytes")
-    return os.pread(descriptor, size, 0)
 
 
 def _check_digest(sha256: str | None, body: bytes | None) -> None:

@@ -39,13 +39,15 @@ class Task(NamedTuple):
     """What an attempt sets out with.
 
     number: the attempt's; base: the commit that it changes; proposal: as `next_proposal` named
-    it; brief: the very text whose digest the ledger has.
+    it; brief: the very text whose digest the ledger has; log: where what a worker says is kept
+    as it comes, or None.
     """
 
     number: int
     base: str
     proposal: str
     brief: str
+    log: Path | None = None
 
 
 class Backend(Protocol):

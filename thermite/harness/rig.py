@@ -15,9 +15,9 @@ import msgspec
 from thermite import __version__
 from thermite.command import strict_base64
 from thermite.command.signing_key import SigningKey
-from thermite.errors import LedgerError, UsageError
+from thermite.errors import LedgerBusyError, LedgerError, UsageError
 from thermite.harness import clock
-from thermite.harness.book import Book, Draft
+from thermite.harness.book import Book, Draft, make_ledger, open_ledger
 from thermite.harness.campaigns import Campaigns
 from thermite.harness.door import Door
 from thermite.harness.evidence import check_evidence
@@ -30,10 +30,11 @@ from thermite.judge.build.store import BuildStore
 from thermite.kit.git import mend_repositories
 from thermite.ledger.append import Ledger
 from thermite.rig.canary import probe
+from thermite.rig.settings_file import settings_in
 from thermite.rig.stages import Stages
 from thermite.rig.toolchain import toolchain
 from thermite.schema.event import ENVELOPES, Event, IsolationProbe, LedgerOpened
-from thermite.schema.rig_settings import RigSettings, SelftestMode, read_rig_settings
+from thermite.schema.rig_settings import RigSettings, SelftestMode
 
 LAYOUT: Final = "1"
 """The ledger's table layout (ledger and signing, 3.3)."""
@@ -62,7 +63,7 @@ class Rig:
             LedgerError: it must not be written to, or gone on from; UsageError: rig.toml can't
                 be read.
         """
-        settings = _settings(state)
+        settings = settings_in(state) or RigSettings()
         bench = open_bench(state, stages, settings)
         try:
             check_evidence(bench.book.state, bench.folder.ledger)
@@ -78,7 +79,8 @@ class Rig:
         self._door = door
         door.start(self._campaigns.start)
         self._campaigns.resume()
-        threading.Thread(target=self._sign_old, args=(fatal,), daemon=True).start()
+        signing = self.bench.book.ledger.checkpoint_if_old, self._stopping, fatal
+        threading.Thread(target=sign_old, args=signing, daemon=True).start()
 
     def close(self) -> None:
         """Start nothing more, let what runs come to a point where it can go on, and close."""
@@ -89,12 +91,29 @@ class Rig:
             self._campaigns.stop()
         self.bench.book.close()
 
-    def _sign_old(self, fatal: Callable[[BaseException], None]) -> None:
-        while not self._stopping.wait(SIGN_EVERY_S):
-            try:
-                self.bench.book.ledger.checkpoint_if_old()
-            except OSError as error:
+
+def sign_old(
+    sign: Callable[[], object],
+    stopping: threading.Event,
+    fatal: Callable[[BaseException], None],
+    *,
+    every_s: float = SIGN_EVERY_S,
+) -> None:
+    """Sign new events that have waited for a checkpoint, again and again, until told to stop.
+
+    Args:
+        sign: signs them if they are old; fatal: is called once when the process can't go on;
+        every_s: the pause between looks, s.
+    """
+    while not stopping.wait(every_s):
+        try:
+            sign()
+        except LedgerBusyError:
+            continue  # nothing is lost: it waits for the next look
+        except Exception as error:  # noqa: BLE001 - a thread's fault must not pass unseen
+            if not stopping.is_set():  # else the ledger may have been closed meanwhile
                 fatal(error)
+            return
 
 
 def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
@@ -148,17 +167,11 @@ def _trust_at_first(book: Book) -> None:
         book.append(first_trust(lines.encode(), book.state))
 
 
-def _settings(state: Path) -> RigSettings:
-    path = state / "rig.toml"
-    return read_rig_settings(path.read_bytes(), str(path)) if path.exists() else RigSettings()
-
-
 def _ledger(folder: RigFolder, key: SigningKey, settings: RigSettings, *, fresh: bool) -> Ledger:
     if not fresh:
-        return Ledger.open(
-            folder.ledger, key, now=clock.stamp, witnessed=witnessed(folder.outbox, key.public)
-        )
-    return Ledger.create(folder.ledger, _opening(key, settings), key, now=clock.stamp)
+        reach = witnessed(folder.outbox, key.public)
+        return open_ledger(folder.ledger, key, witnessed=reach)
+    return make_ledger(folder.ledger, _opening(key, settings), key)
 
 
 def _opening(key: SigningKey, settings: RigSettings) -> Event:

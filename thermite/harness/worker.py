@@ -6,11 +6,14 @@ Source: agents and control, A3, A6 and A8.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from thermite.campaign import limits
 from thermite.campaign.state import Assignment
@@ -20,6 +23,7 @@ from thermite.harness.candidate import Refused
 from thermite.harness.gateway import Entrance, Gateway
 from thermite.harness.proposer import AgentStatus, Task, Work, attempt_ref
 from thermite.kit.export import tree_entries
+from thermite.rig.output_log import open_log
 from thermite.rig.refusal_words import unescaped
 from thermite.rig.stages import Slot, Stages
 from thermite.schema.ids import CommitId
@@ -29,8 +33,12 @@ WALL_S: Final = 1800.0
 """Default limit of one attempt (agents and control, A6)."""
 TREE: Final = CollectLimits(entries=50_000, levels=128, total_bytes=64 << 20, links=True)
 """Limits of a lane's folder (agents and control, A3, collect); a project may hold links."""
+LIMITS: Final = Limits(rss_mib=4096, disk_mib=4096, processes=512)
+"""What a worker may take up (our figures); its time is the contract's."""
 STOPPED: Final = "the campaign was stopped"
 """Why a worker ends before its time."""
+MCP_URL: Final = "{mcp_url}"
+_PLACEHOLDER: Final = re.compile(r"\{(lane|brief|mcp_url)\}")
 DAY_S: Final = 86400
 """Longest limit of one attempt that a contract may ask for, s (our figure)."""
 
@@ -67,6 +75,7 @@ class Command:
             self.stages.slot(slot_name) as slot,
             self.stages.copy_for(slot_name) as told,
             self._entrance() as entrance,
+            self._log(task) as log,
         ):
             page = Path(scratch) / "brief.md"
             page.write_bytes(task.brief.encode())
@@ -76,14 +85,15 @@ class Command:
             wall_s = self.wall_s if left_s is None else min(self.wall_s, left_s)
             self._at_work, self._is_stopped = slot, False
             try:
+                brief = told.path / "brief.md"
                 result = slot.run(
-                    self.argv,
-                    env=self._environment(slot.folder, told.path / "brief.md", task.number)
-                    | _told_of(entrance),
-                    limits=Limits(timeout_s=wall_s, rss_mib=4096, disk_mib=4096, processes=512),
+                    filled_in(self.argv, slot.folder, brief, entrance),
+                    env=self._environment(slot.folder, brief, task.number) | _told_of(entrance),
+                    limits=replace(LIMITS, timeout_s=wall_s),
                     join_output=True,
                     readable=[told],
                     door=None if entrance is None else entrance.door,
+                    log=log,
                 )
             finally:
                 self._at_work = None
@@ -123,6 +133,9 @@ class Command:
             "THERMITE_ATTEMPT": str(number),
         }
 
+    def _log(self, task: Task) -> AbstractContextManager[int | None]:
+        return nullcontext() if task.log is None else open_log(task.log, LIMITS.output_kib)
+
     def _entrance(self) -> AbstractContextManager[Entrance | None]:
         return nullcontext() if self.gateway is None else self.gateway.attempt(self.lane)
 
@@ -143,6 +156,18 @@ class Command:
         contract = assignment.contract
         editable, most_mib = contract.project.editable, contract.budget.candidate_mib
         return candidate.inspect(self.repo, task.base, commit, editable, most_mib=most_mib)
+
+
+def filled_in(argv: list[str], lane: Path, brief: Path, entrance: Entrance | None) -> list[str]:
+    """Return a command line with its placeholders filled in, in one pass.
+
+    The token is none of them: command lines are seen by other processes.
+
+    Source: agents and control, A8, backend `command`.
+    """
+    url = "" if entrance is None else entrance.url
+    values = {"lane": str(lane), "brief": str(brief), "mcp_url": url}
+    return [_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in argv]
 
 
 def _told_of(entrance: Entrance | None) -> dict[str, str]:

@@ -42,9 +42,10 @@ GAPS: Final[Mapping[str, str]] = {
     "killer_priority": "give the process CAP_SYS_NICE",
     "leftovers": "a stage may leave what is not found: run as root",
     "network": "needs seccomp on x86-64 or aarch64",
+    "queued_memory": "no remedy in this version; the kernel ends a stage first",
     "signals": "needs Landlock ABI 6 (Linux 6.12), or level users",
     "supervisor_is_root": _CHILD_IS_ROOT,
-    "unmapped_memory": "no remedy in this version; the kernel ends a stage first",
+    "unmapped_memory": "memfds can't be counted: give CAP_SYS_PTRACE (Docker: --cap-add)",
     "unix_sockets": "a stage reaches your sockets that have a path: needs namespaces or users",
 }
 """Every gap that a record can name, and what to do about it."""

@@ -6,11 +6,13 @@ the other end is `thermite/spawner`.
 """
 
 import contextlib
+import errno
 import json
 import os
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +21,8 @@ from thermite.errors import InfrastructureError
 
 MAX_MESSAGE_BYTES: Final = 1 << 16
 _MAX_DESCRIPTORS: Final = 4
+_CROWDED_S: Final = 10.0
+_TRY_EVERY_S: Final = 0.01
 
 
 @dataclass
@@ -88,10 +92,19 @@ class Line:
                 f"a request {do!r} of {len(message)} bytes is over {MAX_MESSAGE_BYTES}:"
                 " shorten the command or its environment"
             )
-        try:
-            socket.send_fds(self._line, [message], list(fds))
-        except OSError as error:
-            raise InfrastructureError(f"the spawner is gone: {error.strerror}") from None
+        give_up = time.monotonic() + _CROWDED_S
+        while True:
+            try:
+                socket.send_fds(self._line, [message], list(fds))
+            except OSError as error:
+                # Descriptors on their way count by user, and a stage may have had this one's: what
+                # has ended with some on their way, the kernel clears up a moment later.
+                if error.errno == errno.ETOOMANYREFS and time.monotonic() < give_up:
+                    time.sleep(_TRY_EVERY_S)
+                    continue
+                raise InfrastructureError(f"the spawner is gone: {error.strerror}") from None
+            else:
+                return
 
     def interrupt(self) -> bool:
         """End the wait for every answer, and ask for nothing more; for a signal's handler.

@@ -191,6 +191,7 @@ class _LentSlot:
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
         door: Door | None = None,
+        log: int | None = None,
     ) -> StageResult:
         """Run one stage to its proven end."""
         fields = {
@@ -205,8 +206,10 @@ class _LentSlot:
             "join_output": join_output,
             "readable": [copy.path.name for copy in readable],
             "gateway_port": None if door is None else door.port,
+            "log": log is not None,
         }
-        fds = () if door is None or door.fd is None else (door.fd,)
+        own = None if door is None else door.fd
+        fds = [fd for fd in (own, log) if fd is not None]
         with contextlib.ExitStack() as granted:
             for copy in readable:
                 if isinstance(copy, Copy):

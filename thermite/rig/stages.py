@@ -80,12 +80,14 @@ class Slot(Protocol):
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
         door: Door | None = None,
+        log: int | None = None,
     ) -> StageResult:
         """Run one stage to its end, prove that nothing of it is left, and return how it went.
 
         env is the whole environment; cwd defaults to the work folder; timed pins the process
         to the run CPUs after a busy loop of settle_ms there; readable copies are open to the
-        slot's group only meanwhile; join_output puts stderr into stdout; door: an agent's only.
+        slot's group only meanwhile; join_output puts stderr into stdout; door: an agent's only;
+        log: a descriptor of `output_log`, for a joined output that is to outlive a kill.
 
         Raises:
             InfrastructureError: the stage can't be started, or something of it survived.

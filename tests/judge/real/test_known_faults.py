@@ -267,6 +267,29 @@ def test_the_limit_that_applied_is_printed_and_not_the_built_in_one(
     assert any(words in text for text in (*verdict.reasons, *verdict.notes))
 
 
+@pytest.mark.parametrize(
+    "does",
+    [
+        pytest.param(
+            "static volatile char a[700 << 20];"
+            " for (long i = 0; i < 700 << 20; i += 4096) a[i] = 1; usleep(400000);",
+            id="B4-a static array touched at once",
+        ),
+        pytest.param(
+            "for (;;) { char *p = malloc(1 << 20); if (!p) abort();"
+            " for (long i = 0; i < 1 << 20; i += 4096) p[i] = 1; }",
+            id="B4-a loop of malloc",
+        ),
+    ],
+)
+def test_too_much_memory_is_called_so_and_no_bare_exit_code(bench: Workshop, does: str) -> None:
+    change(bench, "run", rss_mib=64)
+    verdict = alone(bench, doing(does))
+    assert verdict.verdict == "crash_candidate"
+    assert any("killed: memory" in text for text in verdict.reasons), verdict.reasons
+    assert any("run.rss_mib is 64" in text for text in (*verdict.reasons, *verdict.notes))
+
+
 @shows("U12")
 def test_a_compiler_a_run_and_a_check_that_warn_and_succeed_have_succeeded(bench: Workshop) -> None:
     script(bench, "check.py", f"import sys; sys.stderr.write('error: no'); {RIGHT}")

@@ -151,7 +151,8 @@ def _bench(job: Job, desk: Desk, p: RuleParameters) -> Iterator[Bench]:
     made = arm_build(job, desk, "champion", job.candidate)
     if made.stored.failure is not None:
         raise InfrastructureError(
-            f"the selftest could not build {job.candidate.commit}: {made.stored.reason}"
+            f"the selftest could not build {job.candidate.commit}, which every candidate is held"
+            f" against: {made.stored.reason}"
         )
     builds: dict[Arm, StoredBuild] = {"champion": made.stored, "candidate": made.stored}
     identity = Identity(attempt=None, tries=job.tries)
