@@ -5,6 +5,7 @@
     ├── KitError              the author of a kit
     ├── ContractError         the author of a contract
     ├── LedgerError           the ledger's file, or whoever changed it
+    │   ├── LedgerBusyError          another process that has it just now
     │   └── LedgerUnavailableError   its disk: nothing more is accepted
     ├── InfrastructureError   the rig or the kit at run time: the verdict `crash_infra`
     ├── UnreachableError      a rig's inbox or outbox is not there, or can't be written
@@ -42,6 +43,10 @@ class ContractError(ThermiteError):
 
 class LedgerError(ThermiteError):
     """The ledger can't be read, or must not be written to."""
+
+
+class LedgerBusyError(LedgerError):
+    """Another process writes to the ledger: it can be had when that one has ended."""
 
 
 class LedgerUnavailableError(LedgerError):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.golden.make_ledger import KEY
 from tests.ledger.facts import Clock, Facts
+from thermite.cli.root import run
 from thermite.ledger.append import Ledger
 
 ROOT = Path(__file__).parents[2]
@@ -52,6 +53,16 @@ def test_a_clean_ledger_ends_with_0_and_says_so() -> None:
     assert "warning no_external_checkpoint: " in ended.stdout
 
 
+def test_a_rigs_folder_is_named_as_other_commands_name_it(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN, tmp_path / "ledger.db")
+    by_place, by_state = thermite("audit", tmp_path), thermite("audit", "--state", tmp_path)
+    assert (by_state.returncode, by_state.stdout) == (0, by_place.stdout)
+    for words in ((), (GOLDEN, "--state", tmp_path)):
+        ended = thermite("audit", *words)
+        assert ended.returncode == 2
+        assert "which ledger? name LEDGER, or the rig's folder with --state" in ended.stderr
+
+
 def test_an_edited_ledger_ends_with_8_and_names_the_event(edited: Path) -> None:
     ended = thermite("audit", edited)
     assert ended.returncode == 8
@@ -80,7 +91,7 @@ def outside() -> Path:
         pytest.param(["audit", "/nonexistent"], 3, "there is no ledger at", id="no file"),
         pytest.param(["audit", ROOT], 3, "there is no ledger at", id="a folder without one"),
         pytest.param(["audit", ROOT / "LICENSE"], 1, "is no ledger", id="no ledger"),
-        pytest.param(["audit"], 2, "missing argument", id="nothing"),
+        pytest.param(["audit"], 2, "which ledger?", id="nothing"),
         pytest.param(["audit", GOLDEN, "--against", "/nonexistent"], 3, "no file", id="against"),
         pytest.param(
             ["audit", GOLDEN, "--against", ROOT / "LICENSE"], 2, "holds no checkpoint", id="other"
@@ -117,6 +128,16 @@ def test_a_pinned_key_is_looked_for(tmp_path: Path) -> None:
     ended = thermite("audit", GOLDEN, "--keys", keys, "--json")
     assert json.loads(ended.stdout)["key_pinned"] is True
     assert ended.returncode == 0
+
+
+def test_an_audit_prints_the_line_to_pin_beside_the_fingerprint_to_compare(tmp_path: Path) -> None:
+    (said,) = (line for line in thermite("audit", GOLDEN).stdout.splitlines() if "own word" in line)
+    assert f"compare {KEY.public.fingerprint} with what rig serve printed" in said
+    keys = tmp_path / "rig.pub"
+    keys.write_text(said[said.index("thermite-ed25519 ") :])
+    ended = thermite("audit", GOLDEN, "--keys", keys)
+    assert ended.returncode == 0
+    assert "own word" not in ended.stdout
 
 
 def test_a_proof_is_printed() -> None:
@@ -227,3 +248,13 @@ def test_neither_command_loads_a_rig_git_or_torch() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ended.stdout == "[]\n"
+
+
+def test_a_large_ledger_is_said_to_be_read_before_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", str(GOLDEN)]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("thermite.cli.audit.LARGE_BYTES", 0)
+    assert run(["audit", str(GOLDEN)]) == 0
+    assert capsys.readouterr().err == f"auditing {GOLDEN}: 0 MB\n"

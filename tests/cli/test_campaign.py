@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.operator_desk import Desk, known_desk
 from thermite.cli.root import run
+from thermite.schema.command import Outcome
 
 WHOLE = "ab" * 16
 
@@ -92,6 +93,19 @@ def test_the_first_digits_of_what_was_sent_are_enough(tmp_path: Path) -> None:
     assert give(desk, "pause", sent["assignment"][:6]) == 7
     [order] = new_orders(desk)
     assert order["body"] == {"assignment": sent["assignment"]}
+
+
+def test_a_campaign_that_is_over_is_called_ended_as_in_its_status(tmp_path: Path) -> None:
+    """It was `finished` here, which is what a receipt calls the order, and `ended` there."""
+    desk = known_desk(tmp_path)
+    sent = desk.assign()
+    [order] = desk.rig.dropped(".cmd.json")
+    steps: tuple[tuple[Outcome, str], ...] = (("accepted", "accepted"), ("finished", "ended"))
+    for outcome, listed in steps:
+        desk.rig.answer(order.read_bytes(), outcome)
+        [told] = desk.told("campaign", "list")["campaigns"]
+        assert (told["assignment"], told["outcome"]) == (sent["assignment"], listed)
+    assert desk.run("campaign", "list").stdout.endswith("  ended\n")
 
 
 def test_a_limit_that_is_none_is_a_usage_error(desk: Desk) -> None:

@@ -78,6 +78,7 @@ def test_a_campaigns_contract_asks_the_whole_question(tmp_path: Path) -> None:
     assert list(told["cells"]) == ["even"]  # held-out cells are for a gain to confirm
     assert (code, told["verdict"]) == (1, "constraint_failed")
     assert "1e+30" in told["reasons"][0]
+    assert any("held-out cells are not run (odd)" in text for text in told["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,19 @@ def test_what_does_not_build_counts_against_it(tmp_path: Path) -> None:
     code, told = judged(tmp_path)
     assert (code, told["verdict"]) == (1, "invalid")
     assert told["reasons"][0].startswith("build: build failed (exit ")
+
+
+def test_a_champion_that_does_not_build_is_the_verdict_and_no_error(tmp_path: Path) -> None:
+    broken, state = tmp_path / "broken", tmp_path / "kept"
+    broken.mkdir()
+    (broken / "matmul.c").write_text("no C\n")
+    code, told = judged(BASE, "--champion", broken, "--cells", "even", "--state", state)
+    assert (code, told["verdict"], told["gain"]) == (10, "crash_infra", None)
+    assert told["reasons"][0].startswith("the champion's build failed: build: ")
+    export = [sys.executable, "-m", "thermite", "ledger", "export", told["ledger"]]
+    events = subprocess.check_output(export, text=True).splitlines()
+    types = [json.loads(line)["event"]["type"] for line in events]
+    assert types.count("local_job") == types.count("assignment_ended") == 2
 
 
 def test_a_work_tree_is_judged_against_a_revision_and_its_ledger_kept(

@@ -1,12 +1,17 @@
 """Orders about trust: what a rig's card shows that it would refuse is not sent."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 import pytest
 
 from tests.cli.operator_desk import Desk, known_desk
 from thermite.command.keyring import PublicKey
 from thermite.command.trust import read_trust
-from thermite.schema.command import Trust
+from thermite.control.rigs import read_card
+from thermite.schema.command import Outcome, Trust
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +95,123 @@ def test_what_a_rig_would_take_about_trust_is_sent(desk: Desk, trusting: dict[st
         ("revoke", trusting["lost"], "--since", "2026-01-01T00:00:00Z"),
         ("trust", "next.txt", "--version", "5"),
     ):
-        desk.told("key", *words, "--rig", "bench", "--key", "keys/root.key")
+        told = desk.told("key", *words, "--rig", "bench", "--key", "keys/root.key")
+        desk.rig.answer((desk.rig.inbox / "new" / told["file"]).read_bytes(), "accepted")
     assert len(desk.rig.dropped(".cmd.json")) == before + 3
+
+
+def test_a_trust_that_was_just_sent_is_waited_for(desk: Desk, trusting: dict[str, str]) -> None:
+    """Until the rig has decided, its card tells of the trust before."""
+    assert trusting
+    card = read_card(desk.rig.outbox, None).trust
+    assert card is not None
+    by_root = ("--rig", "bench", "--key", "keys/root.key")
+    sent = desk.told("key", "trust", "next.txt", "--version", "5", *by_root)
+
+    def decide() -> None:
+        desk.rig.write_card(trust=msgspec.structs.replace(card, version=5))
+        desk.rig.answer((desk.rig.inbox / "new" / sent["file"]).read_bytes(), "accepted")
+
+    later = threading.Timer(1.5, decide)
+    later.start()
+    new = ("--new-root", "keys/root.key")
+    told = desk.told("key", "rotate", "next.txt", *new, "--version", "6", *by_root)
+    later.join()
+    assert told["version"] == 6
+    desk.rig.answer((desk.rig.inbox / "new" / told["file"]).read_bytes(), "accepted")
+
+
+ANSWERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("trust", ("next.txt", "--version", "5"), "rig bench has trust version 5"),
+    (
+        "rotate",
+        ("next.txt", "--version", "5", "--new-root", "keys/root.key"),
+        "rig bench has trust version 5",
+    ),
+    ("revoke", ("{mine}",), "key {mine} is not trusted since "),
+)
+
+
+@pytest.fixture
+def asked(desk: Desk, trusting: dict[str, str]) -> dict[str, str]:
+    """The ids of keys, of a rig that has trust version 4 whatever was sent before."""
+    card = read_card(desk.rig.outbox, None).trust
+    assert card is not None
+    desk.rig.write_card(trust=msgspec.structs.replace(card, version=4))
+    return trusting
+
+
+def words_of(trusting: dict[str, str], given: tuple[str, ...]) -> list[str]:
+    by_root = ("--rig", "bench", "--key", "keys/root.key")
+    return [*(one.format(**trusting) for one in given), *by_root]
+
+
+@contextmanager
+def answering(desk: Desk, outcome: Outcome, **changed: object) -> Iterator[None]:
+    """Answer the next order as soon as it lies in the inbox."""
+    before, over = set(desk.rig.dropped(".cmd.json")), threading.Event()
+
+    def answer() -> None:
+        while not over.wait(0.02):
+            for new in {*desk.rig.dropped(".cmd.json")} - before:
+                desk.rig.answer(new.read_bytes(), outcome, **changed)
+                return
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(("command", "given", "then"), ANSWERED, ids=[one[0] for one in ANSWERED])
+def test_wait_returns_with_what_the_rig_answered(
+    desk: Desk, asked: dict[str, str], command: str, given: tuple[str, ...], then: str
+) -> None:
+    """A stolen key is out when the rig says so, not when the order is sent."""
+    with answering(desk, "accepted"):
+        done = desk.run("key", command, *words_of(asked, given), "--wait")
+    assert done.returncode == 0, done.stderr
+    assert f"accepted: event 7; {then.format(**asked)}" in done.stdout
+
+
+def test_wait_ends_with_the_rigs_refusal_or_says_that_there_was_no_answer(
+    desk: Desk, asked: dict[str, str]
+) -> None:
+    words = words_of(asked, ANSWERED[0][1])
+    with answering(desk, "refused", code="trust_version", message="version 5 is there"):
+        refused = desk.told("key", "trust", *words, "--wait", code=4)
+    assert refused["error"] == "trust_version: version 5 is there"
+    assert refused["receipt"]["outcome"] == "refused"
+    before = set(desk.rig.dropped(".cmd.json"))
+    late = desk.run("key", "trust", *words, "--wait", "--timeout-s", "0")
+    assert (late.returncode, "no answer in 0 s" in late.stderr) == (7, True)
+    (new,) = {*desk.rig.dropped(".cmd.json")} - before
+    desk.rig.answer(new.read_bytes(), "accepted")  # or the next one waits for it
+
+
+@pytest.mark.parametrize(("command", "given", "then"), ANSWERED, ids=[one[0] for one in ANSWERED])
+def test_what_is_sent_and_not_answered_is_said_to_be_open(
+    desk: Desk, asked: dict[str, str], command: str, given: tuple[str, ...], then: str
+) -> None:
+    before = set(desk.rig.dropped(".cmd.json"))
+    done = desk.run("key", command, *words_of(asked, given))
+    (new,) = {*desk.rig.dropped(".cmd.json")} - before
+    desk.rig.answer(new.read_bytes(), "accepted")
+    assert done.returncode == 0
+    assert then.format(**asked) not in done.stdout
+    assert done.stdout.splitlines()[-1] == (
+        "not answered yet: the rig trusts as before until it has accepted, which thermite receipts"
+        " list --rig bench shows; --wait waits for it"
+    )
+
+
+def test_on_the_rig_itself_nobody_is_waited_for(desk: Desk, trusting: dict[str, str]) -> None:
+    assert trusting
+    done = desk.run("key", "trust", "next.txt", "--state", "rig", "--yes", "--wait")
+    assert (done.returncode, "nobody has to answer" in done.stderr) == (2, True)
 
 
 def test_an_order_about_trust_to_a_rig_that_says_nothing_warns(

@@ -30,7 +30,10 @@ def thermite(*args: str, cwd: Path, path: str | None = None) -> subprocess.Compl
 @pytest.mark.parametrize("kit", ["demo-cpu", "smoke-cpu"])
 def test_kit_check_needs_no_git_and_says_that_all_is_well(kit: str, tmp_path: Path) -> None:
     done = thermite("kit", "check", str(ROOT / "kits" / kit), "--json", cwd=tmp_path, path="")
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"ok": True, "problems": []})
+    assert (done.returncode, json.loads(done.stdout)) == (
+        0,
+        {"ok": True, "problems": [], "warnings": []},
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -49,7 +52,7 @@ def test_kit_check_names_every_problem_and_exits_4(tmp_path: Path) -> None:
 
 def test_kit_check_prints_warnings_and_goes_on(tmp_path: Path) -> None:
     manifest = json.loads((ROOT / "kits/smoke-cpu/kit.json").read_text())
-    manifest |= {"target": "abacus", "build": {"command": ["true"], "outputs": ["a"]}}
+    manifest |= {"target": "abacus", "build": {"command": ["true"], "outputs": ["out"]}}
     manifest["check"]["command"] = ["true"]
     (tmp_path / "kit.json").write_text(json.dumps(manifest))
     done = thermite("kit", "check", str(tmp_path), "--json", cwd=tmp_path)
@@ -79,6 +82,29 @@ def test_kit_check_counts_its_warnings(tmp_path: Path) -> None:
 
 def test_kit_check_of_no_folder_is_not_found(tmp_path: Path) -> None:
     assert thermite("kit", "check", "nowhere", cwd=tmp_path).returncode == 3
+
+
+@pytest.mark.parametrize("words", ["check", "test", "show", "bundle", "fit --contract x.toml"])
+def test_every_command_about_a_kit_says_alike_that_it_is_not_there(
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(ROOT / "examples/matmul/contract.toml", "x.toml")
+    verb, *options = words.split()
+    assert run(["kit", verb, "nowhere", *options]) == 3
+    assert capsys.readouterr().err == "error: there is no folder nowhere\n"
+
+
+def test_a_file_is_told_from_a_kit_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kit.json").write_text("{}")
+    assert run(["kit", "check", str(tmp_path / "kit.json")]) == 3
+    said = f"{tmp_path}/kit.json is a file: a kit is a folder, with a kit.json in it"
+    assert capsys.readouterr().err == f"error: {said}\n"
 
 
 def test_a_bare_noun_lists(tmp_path: Path) -> None:
@@ -182,22 +208,34 @@ def test_a_bundle_of_a_repository_is_its_head(tmp_path: Path) -> None:
     assert (done.returncode, "kit.json" in done.stderr) == (4, True)
 
 
+DESCRIBED = ["--describe", "--build", "a", "--run", "x", "--check", "y", "--output", "o"]
+
+
 @pytest.mark.parametrize(
-    "args",
+    ("args", "said"),
     [
-        pytest.param(["--language", "c", "--describe"], id="both"),
-        pytest.param([], id="neither"),
-        pytest.param(["--describe", "--build", "make", "--run", "x"], id="no check"),
-        pytest.param(["--describe", "--build", "'", "--run", "x", "--check", "y"], id="open quote"),
+        pytest.param(["--language", "c", "--describe"], "either --language or", id="both"),
+        pytest.param([], "either --language or", id="neither"),
+        pytest.param(DESCRIBED[:-4], "needs --output, --check: see", id="no output, no check"),
+        pytest.param([*DESCRIBED, "--run", "'"], "--run: No closing quotation", id="open quote"),
+        pytest.param([*DESCRIBED, "--cell", "a=3"], "--cell 'a=3': write it as", id="no cell"),
         pytest.param(
-            ["--describe", "--build", "a", "--run", "x", "--check", "y", "--cell", "a=3"],
-            id="no cell",
+            [*DESCRIBED, "--cell", 'a={"n": 1}', "--cell", 'a={"n": 2}'],
+            "--cell names 'a' twice: a cell has one set of parameters",
+            id="one cell twice",
         ),
     ],
 )
-def test_kit_new_refuses_what_it_can_t_write(args: list[str], tmp_path: Path) -> None:
-    done = thermite("kit", "new", "mine", *args, cwd=tmp_path)
-    assert (done.returncode, done.stderr.startswith("error: ")) == (2, True)
+def test_kit_new_refuses_what_it_can_t_write(
+    args: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["kit", "new", "mine", *args]) == 2
+    assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,10 +5,13 @@ import contextlib
 import json
 import os
 import pty
+import shlex
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,6 +99,28 @@ def test_a_refused_assignment_ends_with_4_and_the_rigs_words(desk: Desk) -> None
     thread.join()
     assert told["error"] == "commit_missing: it lacks x"
     assert told["exit"] == 4
+
+
+def test_a_loss_is_said_with_the_command_that_begins_anew(desk: Desk) -> None:
+    """It was a line of the how-to alone, for each sender to put together by hand."""
+    rig = desk.rig
+    lost = partial(rig.answer, outcome="refused", code="ledger_rolled_back", message="x")
+    for answer, code in ((partial(rig.answer, outcome="accepted"), 0), (lost, 4)):
+        thread = answering(desk, answer)
+        desk.assign("--wait", code=code)
+        thread.join()
+        for path in desk.rig.dropped(".cmd.json"):
+            path.unlink()
+    (warning,) = desk.told("receipts", "list")["warnings"]
+    assert "refuses orders that name the checkpoint of 9 events" in warning
+    begins_anew = shlex.split(warning.rpartition(": ")[2])
+    subprocess.run(begins_anew, check=True)
+    assert "warnings" not in desk.told("receipts", "list")
+    thread = answering(desk, partial(desk.rig.answer, outcome="accepted", consistency=None))
+    desk.assign("--wait")
+    thread.join()
+    [kept] = Path(begins_anew[-1]).glob("newest.note")
+    assert "\n9\n" in kept.read_text(encoding="utf-8")
 
 
 def test_no_answer_in_time_ends_with_7_and_is_noticed_later(desk: Desk) -> None:

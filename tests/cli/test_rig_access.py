@@ -3,6 +3,8 @@
 import base64
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -253,6 +255,7 @@ def test_a_key_with_a_passphrase_is_no_secret_that_a_rig_could_use(
         )
     ):
         file = tmp_path / f"{number}.key"
+        file.touch(0o600)
         file.write_bytes(key)
         given = ("rig", "access", "set", "w", "--state", str(rig), "--for", SSH)
         done = bare.run(*given, "--secret", str(file))
@@ -260,6 +263,47 @@ def test_a_key_with_a_passphrase_is_no_secret_that_a_rig_could_use(
             assert done.returncode == 0
         else:
             assert (done.returncode, "has a passphrase" in done.stderr) == (2, True)
+
+
+SET = ("rig", "access", "set", "w", "--for", HTTPS)
+
+
+def given_as_a_file(bare: Desk, rig: Path, file: Path) -> tuple[int, str]:
+    done = bare.run(*SET, "--state", str(rig), "--secret", str(file))
+    return done.returncode, done.stderr
+
+
+def given_as_standard_input(bare: Desk, rig: Path, file: Path) -> tuple[int, str]:
+    argv = [sys.executable, "-m", "thermite", *SET, "--state", str(rig)]
+    with file.open() as opened:
+        done = subprocess.run(
+            argv, stdin=opened, env=bare.env, capture_output=True, text=True, check=False
+        )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("give", [given_as_a_file, given_as_standard_input])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o602, 0o600, 0o400])
+def test_a_file_with_a_secret_that_others_may_read_is_refused_as_a_key_is(
+    bare: Desk,
+    rig: Path,
+    tmp_path: Path,
+    give: Callable[[Desk, Path, Path], tuple[int, str]],
+    mode: int,
+) -> None:
+    """It was taken without a word, and anybody on the machine had the token."""
+    file = tmp_path / "token"
+    file.write_text("canary\n")
+    file.chmod(mode)
+    code, said = give(bare, rig, file)
+    if not mode & 0o077:
+        assert (code, said) == (0, "")
+        return
+    assert code == 2
+    assert f"can be read or changed by others (mode {mode:04o})" in said
+    assert "run chmod 600" in said
+    assert "canary" not in said
+    assert not (rig / "access").exists()
 
 
 def test_a_rigs_folder_that_is_not_there_is_named(bare: Desk, rig: Path) -> None:

@@ -68,6 +68,8 @@ def test_remove_leaves_the_system_as_it_was_before_init(etc: Path, folder: Path)
     assert (folder / "rig.toml").read_text().endswith('name = "bench"\n')
     again = thermite(etc, "rig", "init", "--state", folder)
     assert (again["made_folder"], again["made"], again["kept"]) == (False, [], made["made"])
+    said = thermite(etc, "rig", "init", "--state", folder, "--name", "other", code=2)
+    assert "names this rig bench, and --name says 'other'" in str(said)
     removed = thermite(etc, "rig", "remove", "--state", folder)
     assert (removed["removed_folder"], removed["removed"]) == (True, made["made"])
     assert tree(etc) == before

@@ -1,5 +1,6 @@
 """The script of `thermite show --repro`: it finds what the rig keeps, and asks what was asked."""
 
+import copy
 import os
 import shlex
 import subprocess
@@ -11,7 +12,10 @@ import pytest
 from tests.golden.make_promotion import make
 from thermite.campaign.fold import fold
 from thermite.campaign.state import Assignment, State
+from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.follow import Follower
 from thermite.cli.root import run
+from thermite.cli.show import named
 from thermite.kit.git import git
 from thermite.ledger.replay import recorded
 from thermite.report.attempt import repro
@@ -73,6 +77,33 @@ def test_it_fetches_from_another_users_repositories_and_changes_no_setting(
     base = found.attempts[1].started.base
     asked = f"would run judge project --kit kit --champion {base} --contract contract.json"
     assert done.stdout.splitlines() == [asked]
+
+
+def test_of_a_goal_campaign_it_promises_no_more_than_it_does(rig: Path) -> None:
+    found = campaign(rig)
+    found.contract = msgspec.structs.replace(found.contract, objective=None)
+    script = repro(str(rig / "repos"), ["thermite"], found, found.attempts[1])
+    assert "It decides no goal: only a campaign does." in " ".join(script)
+    assert not any("champion" in line for line in script)
+    assert script[-1].startswith("thermite judge project --kit kit")
+
+
+def test_digits_that_begin_two_campaigns_are_refused_and_another_campaign_is_hinted_at(
+    rig: Path,
+) -> None:
+    follower = Follower(rig / "ledger.db")
+    assert list(follower.new())
+    [first] = follower.state.assignments.values()
+    twin = copy.copy(first)
+    twin.id = f"{first.id[:8]}{'0' * 24}"
+    follower.state.assignments[twin.id] = twin
+    assert follower.campaign("") is twin
+    assert follower.campaign(first.id) is first
+    with pytest.raises(CommandEnds, match=f"as {first.id[:12]}, {twin.id[:12]}: give more") as why:
+        follower.campaign(first.id[:4])
+    assert why.value.code is Exit.USAGE
+    with pytest.raises(CommandEnds, match="--assignment for another campaign than the newest"):
+        named(twin, "05-other", campaigns=2)
 
 
 @pytest.mark.parametrize(

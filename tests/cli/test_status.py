@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from thermite.cli.follow import Follower
 from thermite.cli.output import Output
 from thermite.cli.root import run
 from thermite.cli.watch import watch
-from thermite.ledger.replay import recorded
+from thermite.ledger.replay import Recorded, recorded
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def test_what_a_dead_harness_left_is_interrupted_and_as_of_its_last_event(
     assert (told["served"], one["status"]) == (False, "interrupted")
     assert one["now"].startswith("interrupted at: attempt 1 (01-fast): ")
     assert told["as_of"] == [row.event.at for row in recorded(home.rig.ledger)][-1]
-    assert f"as of {told['as_of']}: no rig is served from this ledger now" in text
+    served = "no rig is served from this ledger now; a campaign goes on when one is"
+    assert f"as of {told['as_of']}: {served}\n" in text
     assert "running" not in text
 
     living = Life(home)  # has the ledger, as a harness that was started again
@@ -51,9 +53,17 @@ def test_what_a_dead_harness_left_is_interrupted_and_as_of_its_last_event(
     assert (told["served"], told["assignments"][0]["status"]) == (True, "running")
     assert f"as of {told['as_of']}, and the rig is served" in text
     assert living.run()
-    told, _ = status(home.rig.ledger, capsys)
+    told, text = status(home.rig.ledger, capsys)
     assert (told["served"], told["assignments"][0]["status"]) == (False, "ended")
+    assert ": no rig is served from this ledger now\n" in text, "and nothing waits for one"
     assert told["assignments"][0]["verdicts"] == {"promoted": 1}
+
+
+def test_an_attempt_under_way_is_shown_in_words(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", "1", "--ledger", str(home.rig.ledger)]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "judging: the judge has not finished"
 
 
 @shows("U10")
@@ -65,6 +75,31 @@ def test_of_a_copy_it_is_not_said_whether_a_rig_is_served(
     told, text = status(copy, capsys)
     assert (told["served"], told["assignments"][0]["status"]) == (None, "running")
     assert f"as of {told['as_of']}\n" in text
+
+
+class TwiceTold(Follower):
+    """A ledger with a campaign that has ended and one that has begun, and ends while we wait."""
+
+    def __init__(self, ledger: Path) -> None:
+        super().__init__(ledger)
+        rows = list(super().new())
+        self.left = [[*rows, *(row for row in rows if row.type == "assignment_created")]]
+        self.later = [row for row in rows if row.type == "assignment_ended"]
+
+    def new(self) -> Iterator[Recorded]:
+        yield from self.left.pop()
+
+    def wait(self) -> None:
+        self.left.append([self.later.pop()])
+
+
+def test_the_end_of_an_earlier_campaign_is_not_the_one_that_a_watch_waits_for(home: Home) -> None:
+    assert Life(home).run()
+    out = io.StringIO()
+    follower = TwiceTold(home.rig.ledger)
+    watch(Output(out=out, err=io.StringIO()), follower, until="ended")
+    assert follower.later == []
+    assert out.getvalue().count("campaign ended (") == 2
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def lay_out(desk: Desk) -> Desk:
     (desk.folder / "project").rename(desk.folder / "Проект 🚀")
     (desk.folder / "led").mkdir()
     shutil.copy(GOLDEN, desk.folder / "led/ledger.db")
+    (desk.folder / "s.txt").touch(0o600)
     (desk.folder / "s.txt").write_text("a-token\n")
     public = next((desk.folder / "control/keys").glob("*.pub")).read_text().strip()
     (desk.folder / "trust.txt").write_text(f"{public} role=root,command\n")

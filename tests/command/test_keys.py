@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.command.orders import ALICE, BOB
 from tests.openssh import ssh_keygen
+from tests.requirement import shows
 from thermite.command.curve import key_problem
 from thermite.command.envelope import Envelope
 from thermite.command.keyring import Keyring, PassphraseNeededError, PublicKey, SigningKey
@@ -146,6 +147,7 @@ def test_a_private_key_never_shows_itself() -> None:
     assert "_private" not in repr(ALICE)
 
 
+@shows("K10")
 @pytest.mark.parametrize(
     "bend",
     [
@@ -168,6 +170,7 @@ def test_openssh_and_pem_keys_are_read_however_they_were_saved(
     assert SigningKey.from_pem(bend(ALICE.pem(None)), None).public == ALICE.public
 
 
+@shows("K10")
 def test_an_openssh_key_with_a_passphrase_is_read_or_says_what_is_missing(tmp_path: Path) -> None:
     private, _ = ssh_key(tmp_path, "ed25519", "x", passphrase="correct horse")
     with pytest.raises(UsageError, match=r"has a passphrase|bcrypt"):
@@ -176,6 +179,7 @@ def test_an_openssh_key_with_a_passphrase_is_read_or_says_what_is_missing(tmp_pa
         SigningKey.from_pem(private, b"wrong")
 
 
+@shows("K10")
 def test_a_key_of_another_kind_is_named(tmp_path: Path) -> None:
     assert "RSA" in said_of(private_pem(rsa.generate_private_key(65537, 2048)))
     assert "Ed25519 only" in said_of(private_pem(ec.generate_private_key(ec.SECP256R1())))
@@ -183,6 +187,7 @@ def test_a_key_of_another_kind_is_named(tmp_path: Path) -> None:
     assert "RSA" in said_of(ssh_key(tmp_path, "rsa", "x")[0])
 
 
+@shows("K10")
 @pytest.mark.parametrize(
     ("text", "said"),
     [

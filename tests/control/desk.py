@@ -165,7 +165,7 @@ class Rig:
             "assignment": sha256[:32],
             "checkpoint": self.note(9),
             "inclusion": None,
-            "consistency": _goes_on(json.loads(payload).get("after"), 9),
+            "consistency": goes_on(json.loads(payload).get("after"), 9),
             "at": "2026-03-01T12:00:01Z",
         }
         path = self.outbox / f"{sha256[:12]}.{outcome}.receipt.json"
@@ -184,7 +184,7 @@ def tree() -> Tree:
     return grown
 
 
-def _goes_on(after: dict[str, Any] | None, to: int) -> Inclusion | None:
+def goes_on(after: dict[str, Any] | None, to: int) -> Inclusion | None:
     """The proof that a checkpoint of `to` events goes on from the one that an order names."""
     if after is None or after["size"] > to:
         return None

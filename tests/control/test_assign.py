@@ -190,6 +190,27 @@ def test_a_replay_folder_that_is_not_there_is_refused_and_a_rigs_path_is_left(
     assert whole.completed.contract.agents.workers.options == {"from": "/on/the/rig/only"}
 
 
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        pytest.param({"README.md": "x"}, "holds no proposal: put <name>.patch there", id="none"),
+        pytest.param({"a/notes.txt": "x"}, "holds no proposal", id="a folder of something else"),
+        pytest.param(
+            {"a.patch": "x", "b c/delete.txt": "x"},
+            "'b c' in .* is no name of a proposal",
+            id="odd",
+        ),
+    ],
+)
+def test_a_replay_folder_that_a_rig_would_refuse_is_not_sent(
+    home: ControlHome, project: Path, kit: Path, tmp_path: Path, files: dict[str, str], says: str
+) -> None:
+    write(tmp_path / "proposals", files)
+    workers = {"backend": "replay", "options": {"from": "../proposals"}}
+    with pytest.raises(ContractError, match=says):
+        checked(home, contract_at(project, agents={"workers": workers}), kit=kit)
+
+
 @shows("K-205")
 def test_model_files_go_along_by_their_hash(
     home: ControlHome, rig: Rig, key: SigningKey, project: Path, kit: Path, tmp_path: Path
@@ -244,7 +265,9 @@ def test_what_to_expect_is_said_with_its_numbers(
     rig.write_card(sees=None, grade=None)
     assert "no selftest" in checked(home, alone, kit=kit).expect[0]
     rig.write_card(sees=None)
-    assert "graded quiet, has not said how small" in checked(home, alone, kit=kit).expect[0]
+    sight = checked(home, alone, kit=kit).expect[0]
+    assert "graded quiet, has not said how small" in sight
+    assert "unless noise hides every gain" in sight
 
 
 SMALL = {"primary": {"metric": "seconds", "direction": "min"}, "min_effect": 0.005}

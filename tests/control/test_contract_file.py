@@ -127,6 +127,8 @@ def test_saving_changes_the_ids_and_nothing_else(tmp_path: Path, before: str, af
     [
         'project = { repo = "matmul", commit = "HEAD" }\n',
         'project.repo = "matmul"\nproject.commit = "HEAD"\n',
+        '[project]\nrepo = "matmul"\ncommit = "v1"\nkit.repo = "tiny"\nkit.commit = "v2"\n',
+        '[project]\nrepo = "matmul"\ncommit = """\nv1"""\n',
     ],
 )
 def test_toml_that_can_not_be_completed_by_itself_says_what_to_write(

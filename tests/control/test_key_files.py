@@ -167,6 +167,12 @@ def test_the_only_command_key_is_found_and_others_are_not_guessed(home: ControlH
     ]
 
 
+def test_a_public_line_is_told_from_the_key_to_sign_with(tmp_path: Path) -> None:
+    make_key(tmp_path / "me.key", "me", None)
+    with pytest.raises(UsageError, match=r"me\.pub is a public line, .* private key, as .*me\.key"):
+        read_key(tmp_path / "me.pub", never)
+
+
 def test_replacing_a_file_is_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "x"
     replace(path, b"one")

@@ -1,6 +1,8 @@
 """A rig's answers: believed when signed, kept, waited for; two stories of one ledger are proof."""
 
 import base64
+import shlex
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.desk import Rig, tree
+from tests.control.desk import Rig, goes_on, tree
 from thermite.command.instant import write_instant
 from thermite.command.keyring import SigningKey
 from thermite.command.note import open_note, read_note, sign_note
@@ -22,10 +24,12 @@ from thermite.control.receipts import (
     collect,
     folder_of,
     keep_checkpoints,
+    lost,
     newest_checkpoint,
     note_sent,
     read_receipt,
     receipt_for,
+    set_aside,
     unanswered,
 )
 from thermite.control.rigs import KnownRig, RigChangedError, known_rig
@@ -48,6 +52,13 @@ def known(home: ControlHome, rig: Rig) -> KnownRig:
 def order(known: KnownRig) -> Order:
     key = SigningKey.generate()
     return sign_order("checkpoint_now", NoBody(), rig=known, keys=[key], after=None, now=NOW)
+
+
+def asked(home: ControlHome, known: KnownRig) -> tuple[Order, After | None]:
+    """Return an order, and the checkpoint that it names: the one that control holds."""
+    key, named = SigningKey.generate(), after(home, known)
+    order = sign_order("checkpoint_now", NoBody(), rig=known, keys=[key], after=named, now=NOW)
+    return order, named
 
 
 def test_a_signed_receipt_is_kept_with_its_checkpoint(
@@ -131,6 +142,86 @@ def test_two_ledgers_of_one_size_are_kept_as_proof(
     held = newest_checkpoint(home, known)
     assert held is not None
     assert held.root == tree().root(20)
+
+
+def test_what_is_held_of_a_lost_ledger_can_be_set_aside_more_than_once(
+    home: ControlHome, rig: Rig, known: KnownRig
+) -> None:
+    for number in (1, 2):
+        keep_checkpoints(home, known, [rig.note(20)])
+        with pytest.raises(LedgerError) as caught:
+            keep_checkpoints(home, known, [rig.note(20, root=b"s" * 32)])
+        command = set_aside(home, known)
+        assert str(caught.value).endswith(f"keep the proof and begin anew: {command}")
+        subprocess.run(shlex.split(command), check=True)
+        assert newest_checkpoint(home, known) is None
+        kept = home.root / f"lost-{known.rig[:12]}-{number}"
+        assert len(list(kept.glob("fork-20-*.note"))) == 2
+
+
+@pytest.mark.parametrize("code", ["ledger_rolled_back", "ledger_forked"])
+def test_the_refusal_of_a_rig_that_lost_events_does_not_replace_what_shows_the_loss(
+    home: ControlHome, rig: Rig, known: KnownRig, code: str
+) -> None:
+    keep_checkpoints(home, known, [rig.note(20)])
+    order, named = asked(home, known)
+    send_order(home, known, order)
+    longer = rig.note(25, root=b"s" * 32)
+    refusal = {"code": code, "message": "x", "checkpoint": longer, "consistency": None}
+    rig.answer(order.raw, "refused", **refusal)
+    found = collect(home, known)
+    assert after(home, known) == named
+    assert lost(home, known, found) == named
+    subprocess.run(shlex.split(set_aside(home, known)), check=True)
+    collect(home, known)
+    begun = newest_checkpoint(home, known)
+    assert begun is not None
+    assert begun.size == 25
+
+
+@pytest.mark.parametrize("how", ["a refusal", "another's order", "the rig's card"])
+def test_only_a_checkpoint_that_is_shown_to_go_on_replaces_the_one_that_is_held(
+    home: ControlHome, rig: Rig, known: KnownRig, how: str
+) -> None:
+    keep_checkpoints(home, known, [rig.note(20)])
+    order, named = asked(home, known)
+    rewritten = rig.note(25, root=b"s" * 32)
+    if how == "a refusal":
+        send_order(home, known, order)
+        rig.answer(order.raw, "refused", code="wrong_state", checkpoint=rewritten, consistency=None)
+    elif how == "another's order":
+        rig.answer(order.raw, "accepted", checkpoint=rewritten)
+    else:
+        keep_checkpoints(home, known, [rewritten])
+    collect(home, known)
+    assert after(home, known) == named
+    mine, _ = asked(home, known)
+    send_order(home, known, mine)
+    rig.answer(mine.raw, "accepted", checkpoint=rig.note(24), consistency=goes_on({"size": 20}, 24))
+    collect(home, known)
+    found = newest_checkpoint(home, known)
+    assert found is not None
+    assert (found.size, found.root) == (24, tree().root(24))
+
+
+@pytest.mark.parametrize(
+    ("code", "held", "is_lost"),
+    [
+        pytest.param("ledger_rolled_back", 20, True, id="rolled back"),
+        pytest.param("ledger_forked", 20, True, id="forked"),
+        pytest.param("wrong_state", 20, False, id="another refusal"),
+        pytest.param("ledger_rolled_back", 21, False, id="a newer checkpoint is held"),
+    ],
+)
+def test_a_loss_is_one_that_stands_in_the_way_of_the_next_order(
+    home: ControlHome, rig: Rig, known: KnownRig, code: str, held: int, *, is_lost: bool
+) -> None:
+    keep_checkpoints(home, known, [rig.note(20)])
+    order, named = asked(home, known)
+    send_order(home, known, order)
+    rig.answer(order.raw, "refused", code=code, message="x")
+    keep_checkpoints(home, known, [rig.note(held)], shown=True)
+    assert (lost(home, known, collect(home, known)) == named) is is_lost
 
 
 def test_a_strangers_checkpoint_is_refused(home: ControlHome, rig: Rig, known: KnownRig) -> None:

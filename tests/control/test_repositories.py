@@ -1,6 +1,7 @@
 """Repositories of projects and kits: found, fetched, read without harm, or refused."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from tests.control.assigning import checked, contract_at
 from tests.control.desk import kit_files, make_repo, run_git, write
 from tests.requirement import shows
+from tests.supervisor.forge import Forge
 from thermite.control.home import ControlHome
 from thermite.errors import ContractError, NotFoundError, UsageError
+from thermite.shipped import shipped
 
 pytestmark = pytest.mark.usefixtures("rig")
 
@@ -74,6 +77,29 @@ def test_a_shipped_kit_is_found_by_its_name(home: ControlHome, project: Path) ->
     assert kit is not None
     assert kit.repo == "smoke-cpu"
     assert [path.name for path in home.kits.iterdir()] == ["smoke-cpu.git"]
+
+
+def test_a_kept_kit_that_hides_a_shipped_one_of_its_name_is_said(
+    home: ControlHome, project: Path, tmp_path: Path
+) -> None:
+    """Whoever sent another kit of that name, or has upgraded, gets the kept one for its name."""
+    contract = contract_at(
+        project,
+        cells=["small"],
+        held_out_cells=["held"],
+        objective={"primary": {"metric": "flops_per_s"}},
+    )
+    ours = shipped("kits/smoke-cpu")
+    assert checked(home, contract, kit="smoke-cpu").warnings == []
+    other = tmp_path / "other"
+    shutil.copytree(ours, other)
+    (other / "notes.txt").write_text("another kit")
+    assert checked(home, contract, kit=other).warnings == []
+    [said] = checked(home, contract, kit="smoke-cpu").warnings
+    assert said.startswith("kit smoke-cpu is the one that control keeps, at ")
+    assert said.endswith(f": for the one that comes with Thermite give --kit {ours}")
+    assert checked(home, contract, kit=ours).warnings == []
+    assert checked(home, contract, kit="smoke-cpu").warnings == [], "the one sent last again"
 
 
 def test_a_campaign_without_a_kit_asks_for_one(home: ControlHome, project: Path) -> None:
@@ -189,6 +215,24 @@ def test_an_address_is_fetched_over_ssh_into_the_kept_kits(
     by_name = checked(home, contract_at(project), kit="tiny-cpu").completed.contract.project.kit
     assert by_name == kit
     assert [path.name for path in home.kits.iterdir()] == ["tiny-cpu.git"]
+
+
+@shows("K-185")
+def test_an_address_is_fetched_over_https_from_a_server_with_a_certificate_of_ones_own(
+    home: ControlHome, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = make_repo(tmp_path / "far", kit_files())
+    (tmp_path / "repos").mkdir()
+    run_git(tmp_path, "clone", "-q", "--bare", str(tmp_path / "far"), "repos/kit.git")
+    forge = Forge(tmp_path / "repos", ("nobody", ""), is_public=True)
+    with forge.serving(tmp_path) as pem:
+        address = f"{forge.url}/kit.git"
+        with pytest.raises(UsageError, match="certificate verification failed"):
+            checked(home, contract_at(project), kit=address)
+        monkeypatch.setenv("GIT_SSL_CAINFO", str(pem))
+        kit = checked(home, contract_at(project), kit=address).completed.contract.project.kit
+    assert kit is not None
+    assert kit.commit == commit
 
 
 @pytest.mark.parametrize("address", ["file:///x", "ext::sh -c date", "git://127.0.0.1:9/x"])

@@ -90,6 +90,11 @@ def test_an_address_is_refused_in_words(home: ControlHome, inbox: str) -> None:
         add_rig(home, "far", inbox, None)
 
 
+def test_the_rigs_folder_is_told_from_its_inbox(home: ControlHome, rig: Rig) -> None:
+    with pytest.raises(UsageError, match=f"is a rig's folder: give the inbox in it, {rig.inbox}"):
+        add_rig(home, "bench", str(rig.inbox.parent), None)
+
+
 @pytest.mark.parametrize("name", ["", "Bench", "a b", "../x", "x" * 65, "a\n"])
 def test_a_name_that_is_none_is_refused(home: ControlHome, rig: Rig, name: str) -> None:
     with pytest.raises(UsageError, match="no name for a rig"):

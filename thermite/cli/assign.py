@@ -9,16 +9,15 @@ from typing import Any
 import click
 import msgspec
 
+from thermite.cli.answered import accepted
 from thermite.cli.arguments import PATH, PLACE, TEXT
 from thermite.cli.control_side import (
-    end_with,
     rig_option,
     signing_key,
     timeout_option,
     with_home,
     with_key,
 )
-from thermite.cli.exits import Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.program import near
 from thermite.cli.pulse import pulse
@@ -26,9 +25,6 @@ from thermite.control.assign import Prepared, prepare, send
 from thermite.control.contract_file import read_contract_file, save_ids
 from thermite.control.home import ControlHome
 from thermite.control.order import Order
-from thermite.control.receipts import collect
-from thermite.control.waiting import wait_for
-from thermite.schema.command import Receipt
 
 
 @click.command(
@@ -159,18 +155,9 @@ def answer(
     Raises:
         CommandEnds: refused, or no answer in time.
     """
-    found = wait_for(prepared.rig, order, told["file"], most_s=timeout_s, tell=output.progress)
-    if found is None:
-        late = f"no answer in {timeout_s:g} s: is the rig on? See thermite receipts list"
-        end_with(output, told, Exit.TIMEOUT, late)
-    if not isinstance(found, Receipt):
-        end_with(output, told, Exit.REFUSED, f"{found.code}: {found.message}")
-    collect(home, prepared.rig)
-    told["receipt"] = msgspec.to_builtins(found)
-    if found.outcome == "refused":
-        end_with(output, told, Exit.REFUSED, f"{found.code}: {found.message}")
-    for warning in found.warnings:
-        output.warn(warning)
+    found = accepted(
+        output, home, prepared.rig, order, file=told["file"], told=told, timeout_s=timeout_s
+    )
     output.document(told)
     state = Path(prepared.rig.inbox).parent
     here = f" --state {shlex.quote(near(state))}" if os.access(state / "ledger.db", os.R_OK) else ""

@@ -9,17 +9,16 @@ from typing import Any, Literal
 import click
 import msgspec
 
+from thermite.cli.answered import accepted
 from thermite.cli.arguments import TEXT, Limit, Text, Whole
 from thermite.cli.campaign_report import compare, report
 from thermite.cli.control_side import (
-    end_with,
     rig_option,
     signing_key,
     timeout_option,
     with_home,
     with_key,
 )
-from thermite.cli.exits import Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
 from thermite.control.campaigns import chosen, give_order, sent_campaigns
@@ -31,7 +30,6 @@ from thermite.schema.command import (
     AboutAssignment,
     CommandType,
     ExtendBody,
-    Receipt,
     ResolveBody,
     SteerBody,
     StopBody,
@@ -65,26 +63,11 @@ class Desk:
         assignment = chosen(self.home, rig, wanted)
         signer = signing_key(self.home, self.key, self.passphrase_file)
         output = self.output
-        order, found = give_order(
-            self.home,
-            rig,
-            kind,
-            body(assignment),
-            key=signer,
-            most_s=self.timeout_s,
-            tell=output.progress,
-        )
+        order, file = give_order(self.home, rig, kind, body(assignment), key=signer)
         told: dict[str, Any] = {"command": order.digest, "type": kind, "assignment": assignment}
-        if found is None:
-            late = f"no answer in {self.timeout_s:g} s: is the rig on? See thermite receipts list"
-            end_with(output, told, Exit.TIMEOUT, late)
-        if not isinstance(found, Receipt):
-            end_with(output, told, Exit.REFUSED, f"{found.code}: {found.message}")
-        told["receipt"] = msgspec.to_builtins(found)
-        if found.outcome == "refused":
-            end_with(output, told, Exit.REFUSED, f"{found.code}: {found.message}")
-        for warning in found.warnings:
-            output.warn(warning)
+        found = accepted(
+            output, self.home, rig, order, file=file, told=told, timeout_s=self.timeout_s
+        )
         output.document(told)
         output.result(f"{kind} accepted: event {found.event_seq}")
 

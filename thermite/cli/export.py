@@ -1,5 +1,6 @@
 """`thermite export`: one promotion with all its evidence, in one file to carry away."""
 
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,7 +55,8 @@ def command(
     output.document({"file": str(target), "bytes": len(raw), "events": len(whole.events)})
     for line in report.lines(whole.summary):
         output.result(line)
-    output.result(f"{len(whole.events)} events, {len(raw) // 1024} KiB: thermite verify {target}")
+    where = shlex.quote(str(target))
+    output.result(f"{len(whole.events)} events, {len(raw) // 1024} KiB: thermite verify {where}")
 
 
 def _patch(repos: Path, whole: PromotionFile) -> str:

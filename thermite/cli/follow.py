@@ -12,6 +12,8 @@ from thermite.ledger.replay import Recorded, recorded
 
 PAUSE_S: Final = 0.2
 """How often a growing ledger is looked at (our figure: a person sees no delay)."""
+MOST_NAMED: Final = 5
+"""Campaigns that a message names (our figure: a line of a terminal)."""
 
 
 class Follower:
@@ -31,14 +33,18 @@ class Follower:
             yield row
 
     def campaign(self, wanted: str) -> Assignment:
-        """Return the newest campaign read so far whose id begins so.
+        """Return the campaign whose id begins so; of those read so far the newest for no digits.
 
         Raises:
-            CommandEnds: there is none (not found).
+            CommandEnds: there is none (not found), or several begin so (usage).
         """
         found = [one for one in self.state.assignments.values() if one.id.startswith(wanted)]
         if not found:
             raise CommandEnds(Exit.NOT_FOUND, f"there is no campaign {wanted or 'yet'}")
+        if wanted and len(found) > 1:
+            ids = ", ".join(one.id[:12] for one in found[-MOST_NAMED:])
+            said = f"{len(found)} campaigns' ids begin with {wanted[:32]!r}, as {ids}"
+            raise CommandEnds(Exit.USAGE, f"{said}: give more digits")
         return found[-1]
 
     def wait(self) -> None:

@@ -117,6 +117,12 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
             "said": sentence,
         }
         document["ledger"] = None if state is None else str(folder / "ledger.db")
+    if against is None and isinstance(question, OfContract) and question.asked.held_out_cells:
+        unseen = ", ".join(question.asked.held_out_cells)
+        output.warn(
+            f"without --champion the contract's held-out cells are not run ({unseen}): they are"
+            " for a gain to confirm"
+        )
     output.document(document)
     for line in lines(document):
         output.result(line)

@@ -1,13 +1,16 @@
 """`thermite key`: the operator's keys, and what a rig trusts."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
+from thermite.cli.answered import accepted
 from thermite.cli.arguments import PATH, PLACE, TEXT, Whole
-from thermite.cli.control_side import rig_option, signing_key, with_home, with_key
+from thermite.cli.control_side import rig_option, signing_key, timeout_option, with_home, with_key
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, visible, with_output
@@ -17,9 +20,9 @@ from thermite.command.trust import MOST_TRUST_BYTES, read_trust
 from thermite.control.assign import send_order
 from thermite.control.home import ControlHome
 from thermite.control.key_files import kept_keys
-from thermite.control.order import sign_order
+from thermite.control.order import Order, sign_order
 from thermite.control.receipts import after
-from thermite.control.rigs import known_rig
+from thermite.control.rigs import KnownRig, known_rig
 from thermite.control.trusting import (
     check_revocation,
     check_signer,
@@ -34,6 +37,13 @@ from thermite.schema.ids import is_hex32
 _ID_DIGITS = 32
 """Of a key's fingerprint, the first digits are its id (ledger and signing, 3.8)."""
 _VERSION = Whole(2)
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def with_wait(command: _Command) -> _Command:
+    """Give a command the options `--wait` and `--timeout-s`."""
+    option = click.option("--wait", is_flag=True, help="Return with the rig's receipt.")
+    return option(timeout_option(120.0, "The longest that --wait waits.")(command))
 
 
 @click.group("key", cls=NounGroup, epilog="Example: thermite key list")
@@ -76,6 +86,7 @@ def list_keys(output: Output, *, home: ControlHome, rig_name: str | None) -> Non
 @click.option("--state", type=PATH, help="On the rig itself, stopped: the rig's folder.")
 @click.option("--replace", is_flag=True, help="With --state: the root is lost, start anew.")
 @click.option("--yes", is_flag=True, help="With --state: do not ask.")
+@with_wait
 @with_key
 @with_home
 @with_output
@@ -89,6 +100,8 @@ def trust(  # noqa: PLR0913 - an option each
     state: Path | None,
     replace: bool,
     yes: bool,
+    wait: bool,
+    timeout_s: float,
     key: Path | None,
     passphrase_file: Path | None,
 ) -> None:
@@ -97,17 +110,21 @@ def trust(  # noqa: PLR0913 - an option each
     FILE has one public line for each key, which may go on with role=root,command types=…
     from=… until=…; exactly one has the role root. With --rig it is sent as the whole next
     version, signed by the root key. With --state it is the first trust of a stopped rig; once
-    there is one, only --replace changes it there, and every later audit shows that.
+    there is one, only --replace changes it there, and every later audit shows that. With --wait
+    it ends with 0 when the rig has accepted, with 4 when it refuses, and with 7 when no answer
+    came in time.
     """
     raw = _read(file)
     if state is not None:
+        if wait:
+            raise UsageError("--wait is for an order to --rig: with --state nobody has to answer")
         _trust_here(output, state, raw, replace=replace, yes=yes)
         return
     if rig_name is None or version is None or replace:
         raise UsageError("give --rig and --version, or on the rig --state")
-    _send_trust(
-        output, home, rig_name, version, raw=raw, signers=[signing_key(home, key, passphrase_file)]
-    )
+    signer = signing_key(home, key, passphrase_file)
+    wait_s = timeout_s if wait else None
+    _send_trust(output, home, rig_name, version, raw=raw, signers=[signer], wait_s=wait_s)
 
 
 @command.command(
@@ -117,10 +134,11 @@ def trust(  # noqa: PLR0913 - an option each
 @click.option("--new-root", type=PATH, required=True, help="The key that becomes root.")
 @rig_option
 @click.option("--version", type=_VERSION, required=True, help="One above the rig's version.")
+@with_wait
 @with_key
 @with_home
 @with_output
-def rotate(
+def rotate(  # noqa: PLR0913 - an option each
     output: Output,
     *,
     home: ControlHome,
@@ -128,16 +146,20 @@ def rotate(
     new_root: Path,
     rig_name: str,
     version: int,
+    wait: bool,
+    timeout_s: float,
     key: Path | None,
     passphrase_file: Path | None,
 ) -> None:
     """Make another key a rig's root: the next version of its trust, signed by both roots.
 
-    FILE is as for thermite key trust, and its root is the new one; --key is the old root.
+    FILE is as for thermite key trust, and its root is the new one; --key is the old root. --wait
+    waits for the rig's answer, as there.
     """
     old = signing_key(home, key, passphrase_file)
     new = signing_key(home, new_root, passphrase_file)
-    _send_trust(output, home, rig_name, version, raw=_read(file), signers=[old, new])
+    raw, wait_s = _read(file), timeout_s if wait else None
+    _send_trust(output, home, rig_name, version, raw=raw, signers=[old, new], wait_s=wait_s)
 
 
 @command.command("revoke", epilog="Example: thermite key revoke 3f9c… --rig bench --key root.key")
@@ -146,23 +168,27 @@ def rotate(
     "--since", type=TEXT, help="Not trusted from this time on (RFC 3339, UTC); else from now on."
 )
 @rig_option
+@with_wait
 @with_key
 @with_home
 @with_output
-def revoke(
+def revoke(  # noqa: PLR0913 - an option each
     output: Output,
     *,
     home: ControlHome,
     key_id: str,
     since: str | None,
     rig_name: str,
+    wait: bool,
+    timeout_s: float,
     key: Path | None,
     passphrase_file: Path | None,
 ) -> None:
     """Take a command key out of a rig's trust, signed by the root key.
 
     KEY_ID is the key's id, its fingerprint, or a .pub file. Later commands of it are refused;
-    an audit lists those that were accepted since the time given. History stays valid.
+    an audit lists those that were accepted since the time given. History stays valid. Until the
+    rig has answered the key is trusted: --wait waits for it, as for thermite key trust.
     """
     now = datetime.now(UTC)
     moment = since or now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -182,9 +208,11 @@ def revoke(
         after=after(home, rig),
         now=now,
     )
-    name = send_order(home, rig, order)
-    output.document({"command": order.digest, "file": name, "key": revoked, "since": moment})
-    output.result(f"sent to rig {rig_name}: key {revoked} is not trusted since {moment}")
+    told = {"command": order.digest, "key": revoked, "since": moment}
+    output.result(f"to rig {rig_name}: revoke key {revoked} since {moment}")
+    then = f"key {revoked} is not trusted since {moment}"
+    wait_s = timeout_s if wait else None
+    _send(output, home, rig_name, rig, order, told=told, wait_s=wait_s, then=then)
 
 
 def _list_trust(output: Output, home: ControlHome, rig_name: str) -> None:
@@ -239,6 +267,7 @@ def _send_trust(
     *,
     raw: bytes,
     signers: list[SigningKey],
+    wait_s: float | None,
 ) -> None:
     keys, rig, now = read_trust(raw), known_rig(home, rig_name), datetime.now(UTC)
     known = _trust_of(output, home, rig_name)
@@ -253,12 +282,47 @@ def _send_trust(
         after=after(home, rig),
         now=now,
     )
-    name = send_order(home, rig, order)
-    told = {"command": order.digest, "file": name, "version": version}
-    output.document(told | {"keys": [key.id for key in keys]})
+    told = {"command": order.digest, "version": version, "keys": [key.id for key in keys]}
     for one in keys:
         output.result(_rights(one))
-    output.result(f"sent trust version {version} to rig {rig_name}: command {order.digest[:12]}")
+    output.result(f"to rig {rig_name}: trust version {version}, of these keys")
+    then = f"rig {rig_name} has trust version {version}"
+    _send(output, home, rig_name, rig, order, told=told, wait_s=wait_s, then=then)
+
+
+def _send(
+    output: Output,
+    home: ControlHome,
+    rig_name: str,
+    rig: KnownRig,
+    order: Order,
+    *,
+    told: dict[str, Any],
+    wait_s: float | None,
+    then: str,
+) -> None:
+    """Send an order about trust, and say what the rig answered or that this is open.
+
+    Args:
+        told: the command's document so far; wait_s: the longest wait for the answer, s, None for
+            no wait; then: what holds once the rig has accepted.
+
+    Raises:
+        CommandEnds: refused, or no answer in time.
+    """
+    told["file"] = send_order(home, rig, order)
+    output.result(f"sent: command {order.digest[:12]}")
+    if wait_s is None:
+        output.document(told)
+        output.result(
+            "not answered yet: the rig trusts as before until it has accepted, which thermite"
+            f" receipts list --rig {rig_name} shows; --wait waits for it"
+        )
+        return
+    file = str(told["file"])
+    found = accepted(output, home, rig, order, file=file, told=told, timeout_s=wait_s)
+    output.document(told)
+    output.result(f"accepted: event {found.event_seq}; {then}")
 
 
 def _rights(key: TrustedKey) -> str:

@@ -19,7 +19,7 @@ from thermite.kit.git import is_repository
 @click.command("bundle", epilog="Example: thermite kit bundle demo-cpu --out demo.bundle")
 @click.argument("folder", metavar="DIR", type=KIT)
 @click.option("--rev", type=TEXT, help="Another revision than HEAD, where DIR is a repository.")
-@click.option("--out", type=PATH, help="Else kit-<hash>.bundle, here.")
+@click.option("--out", "-o", type=PATH, help="Else kit-<hash>.bundle, here.")
 @with_output
 def command(output: Output, *, folder: Path, rev: str | None, out: Path | None) -> None:
     """Write a git bundle of a kit: a repository's HEAD, or a plain folder as it stands."""

@@ -32,7 +32,7 @@ def command(output: Output, *, folder: Path, strict: bool) -> None:
         warnings += doubts(found.kit, folder)
     for text in warnings:
         output.warn(text)
-    output.document({"ok": not problems, "problems": problems})
+    output.document({"ok": not problems, "problems": problems, "warnings": warnings})
     for text in problems:
         output.result(text)
     if problems:
@@ -61,6 +61,8 @@ def kit_folder(folder: Path) -> Path:
     Raises:
         NotFoundError: there is no such folder.
     """
-    if not folder.is_dir():
-        raise NotFoundError(f"there is no folder {folder}")
-    return folder
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise NotFoundError(f"{folder} is a file: a kit is a folder, with a kit.json in it")
+    raise NotFoundError(f"there is no folder {folder}")

@@ -65,15 +65,19 @@ def command(  # noqa: PLR0913 (one argument for each option)
     if language is not None:
         new_kit(name, language, into)
     else:
+        needed = {"--build": build, "--output": outputs, "--run": run, "--check": check}
+        missing = [option for option, given in needed.items() if not given]
+        if missing:
+            raise UsageError(f"--describe needs {', '.join(missing)}: see thermite kit new --help")
         described = Description(
-            build=_words("--build", build),
-            run=_words("--run", run),
-            check=_words("--check", check),
+            build=_words("--build", build or ""),
+            run=_words("--run", run or ""),
+            check=_words("--check", check or ""),
             outputs=outputs,
             build_copy=build_copy,
             run_copy=run_copy,
             target=target,
-            cells=dict(_cell(text) for text in cells),
+            cells=_cells(cells),
         )
         describe_kit(name, described, into)
     output.document({"kit": str(into), "name": name})
@@ -86,14 +90,22 @@ def command(  # noqa: PLR0913 (one argument for each option)
         output.result(f"then  thermite kit test {where}")
 
 
-def _words(option: str, text: str | None) -> list[str]:
+def _words(option: str, text: str) -> list[str]:
     """Return a command as an argv list; quotes as in a shell, and nothing else of one."""
-    if text is None:
-        raise UsageError(f"--describe needs {option}")
     try:
         return shlex.split(text)
     except ValueError as why:
         raise UsageError(f"{option}: {why}: {text!r}") from None
+
+
+def _cells(texts: tuple[str, ...]) -> dict[str, dict[str, int | float | str | bool]]:
+    found: dict[str, dict[str, int | float | str | bool]] = {}
+    for text in texts:
+        name, parameters = _cell(text)
+        if name in found:
+            raise UsageError(f"--cell names {name!r} twice: a cell has one set of parameters")
+        found[name] = parameters
+    return found
 
 
 def _cell(text: str) -> tuple[str, dict[str, int | float | str | bool]]:

@@ -8,6 +8,7 @@ import click
 
 from thermite.cli.arguments import KIT, TEXT
 from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.kit_check import kit_folder
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
 from thermite.harness.judge_here import as_it_stands
@@ -27,7 +28,7 @@ NARROWEST: Final = 16
 @with_output
 def command(output: Output, folder: Path, only: tuple[str, ...]) -> None:
     """Judge every known candidate of the kit in DIR and hold it against its expect.toml."""
-    known = KnownCandidates(folder)
+    known = KnownCandidates(kit_folder(folder))
     names = known.chosen(only)
     with (
         as_it_stands(folder) as plain,

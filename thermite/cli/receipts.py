@@ -19,6 +19,7 @@ from thermite.cli.control_side import (
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.noun import NounGroup
 from thermite.cli.output import Output, with_output
+from thermite.cli.pulse import pulse
 from thermite.control.assign import send_order
 from thermite.control.home import ControlHome
 from thermite.control.order import sign_order
@@ -26,8 +27,10 @@ from thermite.control.receipts import (
     KeptReceipt,
     after,
     collect,
+    lost,
     newest_checkpoint,
     read_receipt,
+    set_aside,
     unanswered,
 )
 from thermite.control.rigs import KnownRig, known_rig, known_rigs
@@ -62,7 +65,8 @@ def list_receipts(
     rows = []
     for name, rig in rigs.items():
         try:
-            found = collect(home, rig)
+            with pulse(output, f"reading the receipts of {name}", at_once=False):
+                found = collect(home, rig)
         except UnreachableError as error:
             if rig_name:
                 raise
@@ -70,6 +74,7 @@ def list_receipts(
             continue
         rows += [_row(output, name, item) for item in found]
         _warn_of_silence(output, home, name, rig=rig, found=found, after_min=after_min)
+        _warn_of_loss(output, home, name, rig=rig, found=found)
     output.document({"receipts": rows})
     if not rows:
         output.result("no receipts yet")
@@ -161,4 +166,17 @@ def _warn_of_silence(
         output.warn(
             f"rig {name} has not answered {order.type} {order.digest[:12]}, sent at {order.at}: the"
             " rig may be off, or the file was taken out of its inbox"
+        )
+
+
+def _warn_of_loss(
+    output: Output, home: ControlHome, name: str, *, rig: KnownRig, found: list[KeptReceipt]
+) -> None:
+    held = lost(home, rig, found)
+    if held is not None:
+        output.warn(
+            f"rig {name} refuses orders that name the checkpoint of {held.size} events that is kept"
+            " here: its ledger has lost events or was rewritten, and this is the proof; ask its"
+            " owner for a backup. Only where he says that they were given up (thermite ledger"
+            f" accept-loss), keep the proof and begin anew: {set_aside(home, rig)}"
         )

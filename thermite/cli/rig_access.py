@@ -1,7 +1,10 @@
 """`thermite rig access`: secrets for fetching, which a rig's owner puts there by hand."""
 
 import getpass
+import os
+import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,8 @@ STATE: Final = click.option(
     help="The rig's folder.",
 )
 FILE: Final = FilePath(dir_okay=False)
+OTHERS: Final = 0o077
+"""Modes by which others may read or change a file; private keys are refused for the same."""
 
 
 @click.group(
@@ -83,8 +88,8 @@ def set_one(
 ) -> None:
     """Set the access NAME: a token for an https address, or a private key for an ssh one.
 
-    The secret is read from a file, from standard input, or asked for; never from the command
-    line, which others on the machine can see.
+    The secret is read from a file that only its owner reads, from standard input, or asked for;
+    never from the command line, which others on the machine can see.
     """
     if key_command and secret is not None:
         raise UsageError("give --secret or --key-command, not both")
@@ -116,19 +121,19 @@ def _secret(file: Path | None, *, is_ssh: bool) -> str:
     if file is None and sys.stdin.isatty():
         text = getpass.getpass("secret: ")
     else:
-        text = _read(Path("-") if file is None else file)
+        text = _read(Path("-") if file is None else file, is_secret=True)
     text = text.replace("\r\n", "\n").strip()
     return f"{text}\n" if is_ssh and text else text
 
 
-def _read(file: Path) -> str:
+def _read(file: Path, *, is_secret: bool = False) -> str:
     """Return a small file's text, without ever repeating it in a message."""
+    given = str(file) == "-"
     try:
-        if str(file) == "-":
-            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
-        else:
-            with file.open("rb") as opened:
-                raw = opened.read(MOST_BYTES + 1)
+        with nullcontext(sys.stdin.buffer) if given else file.open("rb") as opened:
+            if is_secret:
+                _check_private(opened.fileno(), None if given else file)
+            raw = opened.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise UsageError(f"{file} has more than {MOST_BYTES} bytes, which is no such file")
         return raw.decode()
@@ -136,6 +141,23 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file} can't be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not UTF-8 text") from None
+
+
+def _check_private(descriptor: int, file: Path | None) -> None:
+    """Refuse a file with a secret that others may read; what comes through a pipe is nobody's.
+
+    Args:
+        file: its name; None: it is standard input.
+    """
+    found = os.fstat(descriptor)
+    mode = stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(found.st_mode) or not mode & OTHERS:
+        return
+    name, it = ("the file on standard input", "it") if file is None else (file, file)
+    raise UsageError(
+        f"{name} can be read or changed by others (mode {mode:04o}), and so could the secret: run"
+        f" chmod 600 on {it}; on a file system without modes (FAT) pipe it in"
+    )
 
 
 def _shown(access: Access | str) -> str:

@@ -7,7 +7,7 @@ from thermite.cli.control_side import with_home
 from thermite.cli.output import Output, with_output
 from thermite.control.home import ControlHome
 from thermite.control.receipts import keep_checkpoints
-from thermite.control.rigs import add_rig
+from thermite.control.rigs import add_rig, known_rigs
 
 
 @click.command("add", epilog="Example: thermite rig add bench --inbox /srv/rig/inbox")
@@ -31,6 +31,13 @@ def command(
         output.warn(
             f"the rig's key was taken on its own word: compare {rig.public.fingerprint} with what"
             " rig serve printed"
+        )
+    others = [one for one, known in known_rigs(home).items() if known.rig == rig.rig]
+    if others != [name]:
+        also = ", ".join(one for one in others if one != name)
+        output.warn(
+            f"this is the rig that is known as {also}, too: lists show its campaigns under each"
+            f" name; for one name take the others' tables out of {home.rigs}"
         )
     output.document(
         {

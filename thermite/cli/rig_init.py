@@ -9,9 +9,10 @@ import click
 from thermite.cli.arguments import PATH, TEXT
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
-from thermite.cli.rig_serve import SETTINGS, check_filesystem, rig_settings
+from thermite.cli.rig_serve import check_filesystem, check_name, rig_settings
 from thermite.errors import UsageError
 from thermite.rig.accounts import account_names, make_accounts, numbers_in_use, uid_range
+from thermite.rig.settings_file import SETTINGS, settings_in
 from thermite.schema.rig_settings import RigSettings
 
 MADE: Final = "# made by thermite rig init\n"
@@ -33,11 +34,9 @@ def needs_root(verb: str) -> None:
 
 @click.command("init", epilog="Example: thermite rig init --state /var/lib/thermite --name bench")
 @click.option("--state", type=PATH, required=True, help="The rig's folder.")
-@click.option(
-    "--name", type=TEXT, default="rig", show_default=True, help="The rig's name, for rig.toml."
-)
+@click.option("--name", type=TEXT, help="The rig's name, for rig.toml (rig without it).")
 @with_output
-def command(output: Output, state: Path, name: str) -> None:
+def command(output: Output, state: Path, name: str | None) -> None:
     """Make a rig's folder, and an account for each of its users, under the documents' names.
 
     A second call makes what is missing; a name that somebody else has is refused, and nothing
@@ -48,8 +47,10 @@ def command(output: Output, state: Path, name: str) -> None:
     check_filesystem(state)
     if not state.parent.is_dir():
         raise UsageError(f"{state.parent} is no folder: make it first")
-    rig_toml = state / SETTINGS
-    settings = rig_settings(state, name) if rig_toml.exists() else RigSettings()
+    found = settings_in(state)
+    if found is not None:
+        check_name(state, found, name)
+    settings = found or RigSettings()
     names = account_names(settings.slots)
     made = make_accounts(names, uid_range(), numbers_in_use())
     is_new = _make_folder(state, name)
@@ -59,7 +60,7 @@ def command(output: Output, state: Path, name: str) -> None:
     output.result(f"made accounts {', '.join(made)}" if made else "every account was there")
 
 
-def _make_folder(state: Path, name: str) -> bool:
+def _make_folder(state: Path, name: str | None) -> bool:
     """Make the rig's folder with its rig.toml, whole; return whether the folder is new.
 
     A kill leaves at most a folder beside it, which the next call takes away.

@@ -8,8 +8,8 @@ from thermite.cli.arguments import PATH
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, with_output
 from thermite.cli.rig_init import MADE, MADE_FOLDER, needs_root
-from thermite.cli.rig_serve import SETTINGS
 from thermite.rig.accounts import in_use, remove_accounts
+from thermite.rig.settings_file import SETTINGS
 
 
 @click.command("remove", epilog="Example: thermite rig remove --state /var/lib/thermite")

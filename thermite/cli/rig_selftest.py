@@ -12,7 +12,6 @@ from thermite.cli.arguments import FRACTION, TEXT, FilePath, KitFolder, Names, W
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
-from thermite.cli.rig_serve import SETTINGS
 from thermite.errors import NotFoundError, UsageError
 from thermite.harness.judge_here import Question, as_it_stands
 from thermite.harness.local_job import local_judge
@@ -27,7 +26,8 @@ from thermite.harness.rig_selftest import (
 from thermite.judge.job.selftest import BLOCKS
 from thermite.kit.manifest import load_kit
 from thermite.report.selftest import selftest_lines
-from thermite.schema.rig_settings import RigSettings, read_rig_settings
+from thermite.rig.settings_file import settings_in
+from thermite.schema.rig_settings import RigSettings
 from thermite.shipped import shipped
 
 MOST_BLOCKS: Final = 2000
@@ -130,12 +130,9 @@ def _state(kept: Path | None) -> Iterator[tuple[Path, RigSettings]]:
     if kept is not None:
         if not kept.is_dir():
             raise NotFoundError(f"there is no folder {kept}")
-        path = kept / SETTINGS
-        settings = RigSettings()
-        if path.exists():
-            settings = read_rig_settings(path.read_bytes(), str(path))
+        settings = settings_in(kept)
         check_state(kept)
-        yield kept, settings
+        yield kept, settings or RigSettings()
         return
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="thermite-selftest-") as name:
         yield Path(name) / "rig", RigSettings()

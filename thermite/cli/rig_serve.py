@@ -15,10 +15,10 @@ from thermite.command.trust import read_trust, trust_problems
 from thermite.errors import InfrastructureError, UsageError
 from thermite.ledger.place import filesystem_problem
 from thermite.rig.pinning import timed_as
+from thermite.rig.settings_file import SETTINGS, settings_in
 from thermite.rig.start import SpawnerConfig, become
 from thermite.schema.rig_settings import RigSettings, read_rig_settings
 
-SETTINGS: Final = "rig.toml"
 LEDGER: Final = "ledger.db"
 MAX_TRUST_BYTES: Final = 1 << 16
 """A file of public lines of more than 64 KiB is a mistake (our figure)."""
@@ -40,12 +40,12 @@ def command(
 ) -> None:
     """Serve a rig until it is told to end (SIGTERM); the process becomes the rig's spawner."""
     state = state.absolute()
+    env = {"THERMITE_STATE": str(state)}
+    if trust is not None:  # before anything is made: the wrong file leaves no rig behind
+        env["THERMITE_FIRST_TRUST"] = first_trust(trust)
     check_filesystem(state)
     make_state(state)
     settings = rig_settings(state, name)
-    env = {"THERMITE_STATE": str(state)}
-    if trust is not None:
-        env["THERMITE_FIRST_TRUST"] = first_trust(trust)
     if os.environ.get("THERMITE_SELFTEST"):
         env["THERMITE_SELFTEST"] = os.environ["THERMITE_SELFTEST"]
     output.progress(f"serving {settings.name} in {state}")
@@ -72,7 +72,8 @@ def make_state(state: Path) -> None:
     try:
         state.mkdir(mode=0o711, parents=True, exist_ok=True)
     except OSError as error:
-        raise CommandEnds(Exit.USAGE, f"{state} can't be a rig's folder: {error}") from error
+        said = f"{state} can't be a rig's folder: {error.strerror}"
+        raise CommandEnds(Exit.USAGE, said) from error
     if state.stat().st_uid != os.geteuid():
         raise CommandEnds(
             Exit.USAGE, f"{state} belongs to uid {state.stat().st_uid}: serve it as that user"
@@ -81,12 +82,32 @@ def make_state(state: Path) -> None:
 
 
 def rig_settings(state: Path, name: str | None) -> RigSettings:
-    """Return what rig.toml says; without one, write it with the rig's name."""
+    """Return what rig.toml says; without one, write it with the rig's name.
+
+    Raises:
+        UsageError: rig.toml can't be used, or names the rig otherwise.
+    """
+    found = settings_in(state)
+    if found is not None:
+        check_name(state, found, name)
+        return found
     path = state / SETTINGS
-    if not path.exists():
-        path.write_text(f'name = "{name or "rig"}"\n', encoding="utf-8")
-        path.chmod(0o644)
+    path.write_text(f'name = "{name or "rig"}"\n', encoding="utf-8")
+    path.chmod(0o644)
     return read_rig_settings(path.read_bytes(), str(path))
+
+
+def check_name(state: Path, settings: RigSettings, name: str | None) -> None:
+    """Refuse a name that a rig's rig.toml does not give it: an option would change nothing there.
+
+    Raises:
+        UsageError: it names the rig otherwise.
+    """
+    if name is not None and name != settings.name:
+        raise UsageError(
+            f"{state / SETTINGS} names this rig {settings.name}, and --name says {name[:80]!a}: set"
+            " name there, or leave --name out"
+        )
 
 
 def first_trust(path: Path) -> str:
@@ -99,7 +120,7 @@ def first_trust(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_TRUST_BYTES + 1)
     except OSError as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
+        raise UsageError(f"{path} can't be read: {error.strerror}") from error
     if len(raw) > MAX_TRUST_BYTES:
         raise UsageError(f"{path} is larger than {MAX_TRUST_BYTES} bytes: it holds public lines")
     problems = trust_problems(read_trust(raw))

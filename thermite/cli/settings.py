@@ -102,6 +102,8 @@ def add(
     add_server(home, name, server)
     output.document({"name": name, **msgspec.to_builtins(server)})
     output.result(f"added MCP server {name}: {_shown(server)}")
+    for secret in dict.fromkeys(server.headers.values()):
+        output.result(f"on each rig: thermite rig access set {secret} --for {server.url}")
 
 
 @mcp.command("remove", epilog="Example: thermite settings mcp remove gbrain")

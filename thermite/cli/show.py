@@ -56,7 +56,7 @@ def command(
             of = row.event.assignment, row.event.data.attempt or 0
             measured[of].take(row.event.data)
     campaign = follower.campaign(assignment or "")
-    found = _named(campaign, attempt)
+    found = named(campaign, attempt, campaigns=len(follower.state.assignments))
     told = report.document(campaign, found, measured[campaign.id, found.started.attempt])
     repos = path.resolve().with_name("repos")
     commands = report.repro(str(repos), program(), campaign, found)
@@ -71,7 +71,15 @@ def command(
         output.result(line)
 
 
-def _named(campaign: Assignment, wanted: str) -> Attempt:
+def named(campaign: Assignment, wanted: str, *, campaigns: int) -> Attempt:
+    """Return the attempt that a number, a name or digits of a commit mean.
+
+    Args:
+        campaigns: how many the ledger has, another of which may be meant.
+
+    Raises:
+        CommandEnds: there is none, or more than one.
+    """
     by_commit = bool(_COMMIT.fullmatch(wanted))
     for number, one in campaign.attempts.items():
         is_its_commit = by_commit and (one.commit or "").startswith(wanted)
@@ -80,8 +88,9 @@ def _named(campaign: Assignment, wanted: str) -> Attempt:
     begun = [a for a in campaign.attempts.values() if (a.started.proposal or "").startswith(wanted)]
     if len(begun) == 1:
         return begun[0]
-    raise CommandEnds(
-        Exit.NOT_FOUND,
-        f"there is {'more than one' if begun else 'no'} attempt {wanted[:_SHOWN]!r} in campaign"
-        f" {campaign.id[:12]}: give its number, its name, or 7 or more digits of its commit",
-    )
+    how = "give its number, its name, or 7 or more digits of its commit"
+    if campaigns > 1:
+        how += ", and --assignment for another campaign than the newest"
+    which = f"{'more than one' if begun else 'no'} attempt {wanted[:_SHOWN]!r}"
+    said = f"there is {which} in campaign {campaign.id[:12]}: {how}"
+    raise CommandEnds(Exit.NOT_FOUND, said)

@@ -12,7 +12,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
 from thermite.command.public_key import PublicKey
-from thermite.errors import UsageError
+from thermite.errors import NotFoundError, UsageError
 from thermite.kit.git import GitError, git
 from thermite.kit.patch import tree_after
 from thermite.report import promotion as report
@@ -21,6 +21,8 @@ from thermite.schema.repro import Repro
 
 _MOST_KEY_BYTES = 4096
 """A public line takes some 100."""
+_SQLITE = b"SQLite format 3\0"
+"""How a ledger begins. Source: https://www.sqlite.org/fileformat.html, 1.3."""
 
 
 @click.command("verify", epilog="Example: thermite verify gain.json --rig-key rig.pub")
@@ -50,9 +52,15 @@ def command(
     if repro != (kit_folder is not None) or (repro and project is None):
         raise UsageError("--repro takes the commits and the kit: give --project and --kit with it")
     if not file.is_file():
-        raise CommandEnds(Exit.NOT_FOUND, f"there is no file {file}")
+        said = f"{file} is no file" if file.exists() else f"there is no file {file}"
+        raise CommandEnds(Exit.NOT_FOUND, said)
+    if project is not None:
+        _check_repository(project)
     with file.open("rb") as opened:
         raw = opened.read(MOST_FILE_BYTES + 1)
+    if raw.startswith(_SQLITE):
+        said = f"{file} is a ledger and no promotion file: thermite audit checks it"
+        raise CommandEnds(Exit.FAILED, said)
     found = verify(raw, None if rig_key is None else _key(rig_key))
     problem = found.problem or (None if project is None else _project_problem(found, project))
     proof: report.Proof = "not proven" if project is None or problem is not None else "proven"
@@ -104,14 +112,37 @@ def _tell(
 def _key(told: str) -> PublicKey:
     path = Path(told)
     text = told
-    if path.is_file():
+    is_file = path.is_file()
+    if is_file:
         with path.open("rb") as file:
             text = file.read(_MOST_KEY_BYTES).decode("utf-8", "replace")
     words = text.split()
     line = text.strip() if len(words) > 1 else f"thermite-ed25519 {text.strip()}"
     if not words:
         raise UsageError(f"{told} holds no key: write `thermite-ed25519 <base64> <label>`")
-    return PublicKey.from_line(line)[0]
+    try:
+        return PublicKey.from_line(line)[0]
+    except UsageError as error:
+        place = told if is_file else f"--rig-key {told[:80]!r} is no file, and as a public line"
+        raise UsageError(f"{place}: {error}") from None
+
+
+def _check_repository(project: Path) -> None:
+    """Refuse what is no repository: a slip of the one who asks is nothing against the promotion.
+
+    Raises:
+        NotFoundError: there is no such folder.
+        UsageError: it is no git repository.
+    """
+    if not project.is_dir():
+        raise NotFoundError(f"there is no folder {project}: name a repository with --project")
+    try:
+        git(project, "rev-parse", "--git-dir")
+    except GitError:
+        raise UsageError(
+            f"{project} is no git repository: name one that has both commits, as"
+            " repos/project-NAME.git in the rig's folder"
+        ) from None
 
 
 def _project_problem(found: Carried, project: Path) -> str | None:

@@ -51,10 +51,14 @@ def watch(
 ) -> None:
     """Print events as they come, until the wanted one; every_s: a line at least so often.
 
+    What an earlier campaign came to is not what is waited for: a campaign that begins after the
+    wanted event begins the wait anew, as long as both are in the ledger already.
+
     Raises:
         CommandEnds: the deadline (monotonic, s) passed first.
     """
     said = last = time.monotonic()
+    over = False
     while True:
         for row in follower.new():
             last = time.monotonic()
@@ -63,8 +67,9 @@ def watch(
             if line is not None:
                 output.result(line)
                 said = time.monotonic()
-            if live.is_over(row.event, until):
-                return
+            over = live.is_over(row.event, until) or (over and not live.begins(row.event))
+        if over:
+            return
         if deadline is not None and time.monotonic() > deadline:
             raise CommandEnds(Exit.TIMEOUT, f"nothing {until or 'more'} in the time given")
         if time.monotonic() - said > every_s:

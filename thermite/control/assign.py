@@ -29,6 +29,7 @@ from thermite.control.settings import (
     providers,
     read_settings,
 )
+from thermite.control.sources import shadow_warnings
 from thermite.errors import UnreachableError
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import Sha256, is_sha256
@@ -100,6 +101,9 @@ def prepare(
         check_servers(settings, servers)
         for parcel in whole.parcels:
             check_access(settings, parcel.fetched)
+        judged_by = whole.contract.project.kit
+        if kit is not None and judged_by is not None:
+            warnings += shadow_warnings(home, kit, judged_by.commit)
         warnings += _model_warnings(whole, hashes) + _pointer_warnings(whole)
         bundles = [bundle_parcel(parcel, scratch) for parcel in whole.parcels]
         cost = forecast(whole.contract, whole.kit, rig) if whole.kit else None

@@ -5,8 +5,9 @@ rig's receipts.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from thermite.command.keyring import SigningKey
 from thermite.control.assign import send_order
@@ -14,16 +15,22 @@ from thermite.control.home import ControlHome
 from thermite.control.order import Order, sign_order
 from thermite.control.receipts import KeptReceipt, after, collect, sent_orders
 from thermite.control.rigs import KnownRig
-from thermite.control.waiting import Turned, wait_for
 from thermite.errors import NotFoundError, UsageError
-from thermite.schema.command import CommandType, Receipt
+from thermite.schema.command import CommandType, Outcome
 from thermite.schema.strict import Strict
 
 _WHOLE = re.compile("[0-9a-f]{32}")
+_NOTHING: Final = "no answer yet"
+_WORDS: Final[Mapping[Outcome, str]] = {"finished": "ended"}
+"""Outcomes that are not a campaign's own words (reference page Verdicts, states)."""
 
 
 class SentCampaign(Strict):
-    """A campaign that control has sent to a rig; outcome: the rig's newest word on it."""
+    """A campaign that control has sent to a rig; outcome: the rig's newest word on it.
+
+    It is a receipt's outcome, but that a campaign is called `ended` here as in its status: what a
+    receipt calls `finished` is the order.
+    """
 
     assignment: str
     at: str
@@ -74,26 +81,16 @@ def give_order(
     body: Strict,
     *,
     key: SigningKey,
-    most_s: float,
-    tell: Callable[[str], None],
-) -> tuple[Order, Receipt | Turned | None]:
-    """Sign an order, put it into the rig's inbox, and return the answer, None when none came.
-
-    Args:
-        most_s: the longest wait, s.
-        tell: gets a line while the rig is silent.
+) -> tuple[Order, str]:
+    """Sign an order, put it into the rig's inbox, and return it with its file's name there.
 
     Raises:
-        UnreachableError: inbox or outbox are not there.
+        UnreachableError: the inbox is not there, or can't be written.
     """
     order = sign_order(
         kind, body, rig=rig, keys=[key], after=after(home, rig), now=datetime.now(UTC)
     )
-    name = send_order(home, rig, order)
-    found = wait_for(rig, order, name, most_s=most_s, tell=tell)
-    if isinstance(found, Receipt):
-        collect(home, rig)
-    return order, found
+    return order, send_order(home, rig, order)
 
 
 def _campaign(digest: str, at: str, found: Sequence[KeptReceipt]) -> SentCampaign:
@@ -109,6 +106,6 @@ def _campaign(digest: str, at: str, found: Sequence[KeptReceipt]) -> SentCampaig
     return SentCampaign(
         assignment=digest[:32],
         at=at,
-        outcome="no answer yet" if newest is None else newest.outcome,
+        outcome=_NOTHING if newest is None else _WORDS.get(newest.outcome, newest.outcome),
         message=None if newest is None else newest.message,
     )

@@ -8,13 +8,13 @@ C11.
 
 import difflib
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from thermite.errors import UsageError
+from thermite.schema.strict_toml import NotToml, read_toml
 
 PROJECT_FILE: Final = "thermite.toml"
 """In the working folder, or in one above it up to the top of its repository."""
@@ -126,8 +126,8 @@ def _read(path: Path) -> dict[str, str]:
     if len(raw) > MOST_BYTES:
         raise UsageError(f"{path} has more than {MOST_BYTES} bytes: it is no configuration")
     try:
-        table = tomllib.loads(raw.decode())
-    except (ValueError, RecursionError) as error:
+        table = read_toml(raw)
+    except NotToml as error:
         raise UsageError(f"{path} is not TOML: {error}") from None
     for name, value in table.items():
         if name not in KEYS:

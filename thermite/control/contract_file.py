@@ -4,7 +4,6 @@ import json
 import math
 import re
 import stat
-import tomllib
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from thermite.errors import ContractError, NotFoundError, UsageError
 from thermite.schema.contract import Project
 from thermite.schema.contract_text import MOST_BYTES, MOST_LEVELS
 from thermite.schema.strict_json import NotStrictJson, read
+from thermite.schema.strict_toml import NotToml, read_toml
 
 _TABLE: Final = re.compile(r"\s*\[")
 
@@ -84,7 +84,7 @@ def save_ids(file: ContractFile, project: Project) -> None:
         return
     if file.is_toml:
         text = _edited_toml(file, project)
-        if tomllib.loads(text) != wanted:
+        if _meaning(text) != wanted:
             raise ContractError(
                 f"{file.path} can't be completed by itself: write under [project] the lines"
                 f" {'; '.join(_lines(project))}"
@@ -92,6 +92,14 @@ def save_ids(file: ContractFile, project: Project) -> None:
     else:
         text = json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
     replace(file.path, text.encode(), mode=stat.S_IMODE(file.path.stat().st_mode))
+
+
+def _meaning(text: str) -> dict[str, Any] | None:
+    """Return what an edited contract says; None where it is no TOML any more."""
+    try:
+        return read_toml(text.encode(), most_levels=MOST_LEVELS)
+    except NotToml:
+        return None
 
 
 def _read_json(path: Path, raw: bytes) -> dict[str, Any]:
@@ -108,26 +116,22 @@ def _read_toml(path: Path, raw: bytes) -> dict[str, Any]:
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         raise ContractError(f"{path} starts with a byte-order mark: save it as UTF-8 without one")
     try:
-        found = tomllib.loads(raw.decode())
-    except ValueError as error:  # also bytes that are not UTF-8, and integers without end
+        found = read_toml(raw, most_levels=MOST_LEVELS)
+    except NotToml as error:
         raise ContractError(f"{path} is not valid TOML: {error}") from None
-    except RecursionError:
-        raise ContractError(f"{path} is nested too deeply to be read") from None
     _check_values(path, found)
     return found
 
 
 def _check_values(path: Path, found: dict[str, Any]) -> None:
     """Refuse what TOML has and JSON has not: dates, infinities; walks without recursion."""
-    waiting: list[tuple[str, object, int]] = [("", found, 1)]
+    waiting: list[tuple[str, object]] = [("", found)]
     while waiting:
-        place, node, level = waiting.pop()
-        if level > MOST_LEVELS:
-            raise ContractError(f"{path} is nested more than {MOST_LEVELS} levels deep")
+        place, node = waiting.pop()
         if isinstance(node, dict):
-            waiting += [(f"{place}.{key}", item, level + 1) for key, item in node.items()]
+            waiting += [(f"{place}.{key}", item) for key, item in node.items()]
         elif isinstance(node, list):
-            waiting += [(f"{place}[{at}]", item, level + 1) for at, item in enumerate(node)]
+            waiting += [(f"{place}[{at}]", item) for at, item in enumerate(node)]
         elif isinstance(node, float) and not math.isfinite(node):
             raise ContractError(f"{path}: {place[1:]} is {node}, which is no number of a contract")
         elif not isinstance(node, (str, int, float)):

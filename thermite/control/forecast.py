@@ -115,8 +115,8 @@ def _sight(rig: KnownRig) -> str:
         return "this rig has no selftest yet, so it is not known how small a gain it sees"
     if rig.sees is None:
         return (
-            f"this rig, graded {rig.grade}, has not said how small a gain it sees (thermite rig"
-            " selftest does)"
+            f"this rig, graded {rig.grade}, has not said how small a gain it sees (a full thermite"
+            " rig selftest does, unless noise hides every gain that it tries)"
         )
     return f"this rig, graded {rig.grade}, sees ≥ {rig.sees * 100:.1f} %"
 

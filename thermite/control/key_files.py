@@ -15,6 +15,7 @@ AskPassphrase: TypeAlias = Callable[[Path], bytes]
 """Asks for the passphrase of a key file, or refuses with a UsageError."""
 
 SUFFIX: Final = ".key"
+PUBLIC_SUFFIX: Final = ".pub"
 _FOR_OTHER_USE: Final = frozenset({"root.key", "rig.key"})
 """Names under which `thermite keygen` makes keys that sign no everyday command."""
 _MOST_LINE: Final = 4096
@@ -52,6 +53,9 @@ def read_key(path: Path, ask: AskPassphrase) -> SigningKey:
     Raises:
         UsageError: readable by others, a link, no key, or a wrong passphrase.
     """
+    if path.name.endswith(PUBLIC_SUFFIX) and path.is_file():
+        beside = path.with_name(path.name.removesuffix(PUBLIC_SUFFIX) + SUFFIX)
+        raise UsageError(f"{path} is a public line, and signing takes the private key, as {beside}")
     text = read_private(path, most_bytes=MOST_KEY_BYTES)
     try:
         return _read(path, text, None)
@@ -69,7 +73,8 @@ def command_key(home: ControlHome) -> Path:
     found = [key.path for key in kept_keys(home) if key.path.name not in _FOR_OTHER_USE]
     if not found:
         raise NotFoundError(
-            f"there is no command key in {home.keys}: make one with thermite keygen"
+            f"there is no command key in {home.keys}: make one with thermite keygen, or name one"
+            " with --key FILE"
         )
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
@@ -86,7 +91,7 @@ def kept_keys(home: ControlHome) -> list[KeptKey]:
 
 def public_file(path: Path) -> Path:
     """Return where the public line of a key file lies: `me.pub` for `me.key`."""
-    return path.with_name(path.name.removesuffix(SUFFIX) + ".pub")
+    return path.with_name(path.name.removesuffix(SUFFIX) + PUBLIC_SUFFIX)
 
 
 def _kept(path: Path) -> KeptKey:

@@ -78,6 +78,27 @@ def read_private(path: Path, *, most_bytes: int) -> bytes:
     return data
 
 
+def read_plain(path: Path, *, most_bytes: int) -> bytes | None:
+    """Return a file's bytes, at most one more than these; None where there is no file.
+
+    Raises:
+        UsageError: it is there and no plain file, or can't be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError(f"{path} is no plain file: move it away, and control writes its own")
+        with os.fdopen(os.dup(descriptor), "rb") as file:
+            return file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: Path) -> None:
     """Make names in a folder durable, where the folder may be opened at all."""
     try:

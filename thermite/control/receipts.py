@@ -6,8 +6,10 @@ rewritten since no longer agrees with it. Source: ledger and signing, 3.4 and 3.
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from thermite.command import strict_base64
 from thermite.command.instant import read_instant
 from thermite.command.note import MOST_NOTE_BYTES, Checkpoint, open_note, read_note
 from thermite.command.receipt import open_receipt, receipt_id
+from thermite.control.foreign_file import read_foreign
 from thermite.control.home import ControlHome
 from thermite.control.private_file import replace
 from thermite.control.rigs import KnownRig, RigChangedError
@@ -25,17 +28,24 @@ from thermite.ledger.merkle import is_consistent
 from thermite.schema.command import MAX_COMMAND_BYTES, After, Receipt
 from thermite.schema.ids import Sha256
 from thermite.schema.strict import Strict
+from thermite.schema.strict_json import read
 
 NEWEST: Final = "newest.note"
 """In the folder of a rig's receipts: the newest checkpoint that control holds."""
 SENT: Final = ".sent.json"
 MOST_FILES: Final = 100_000
 """Most files of an outbox that are looked at: some years of orders."""
+MOST_OF_ALL: Final = 1 << 30
+"""Most bytes of the receipts of one folder: three times what so many honest ones have."""
 
+_MOST_SENT: Final = 1 << 16
+"""Longest note of an order: it has some 300 bytes."""
 _RECEIPT: Final = re.compile(r"[0-9a-f]{12}\.[a-z]+\.receipt\.json")
 _PROVEN: Final = ("accepted", "finished")
 """Outcomes whose receipts prove that the ledger goes on from what the order named."""
 _DECIDED: Final = ("finished", "refused", "accepted")
+_LOST: Final = ("ledger_rolled_back", "ledger_forked")
+"""Refusals of an order whose checkpoint the rig's ledger does not go on from."""
 
 
 class SentOrder(Strict):
@@ -97,6 +107,29 @@ def unanswered(
     ]
 
 
+def lost(home: ControlHome, rig: KnownRig, found: Iterable[KeptReceipt]) -> After | None:
+    """Return the checkpoint that control holds where the rig has said that it lacks it.
+
+    Each order that names it is refused, until its owner finds a backup or control lets go of it.
+    """
+    held = after(home, rig)
+    refused = {
+        item.receipt.command.sha256
+        for item in found
+        if item.receipt is not None and item.receipt.code in _LOST
+    }
+    named = [order for order in sent_orders(home, rig) if order.digest in refused]
+    return held if any(order.after == held for order in named) else None
+
+
+def set_aside(home: ControlHome, rig: KnownRig) -> str:
+    """Return the command that keeps what control holds of a rig's ledger, and begins anew."""
+    number, folder = 1, folder_of(home, rig)
+    while os.path.lexists(target := home.root / f"lost-{rig.rig[:12]}-{number}"):
+        number += 1
+    return shlex.join(["mv", str(folder), str(target)])
+
+
 def collect(home: ControlHome, rig: KnownRig) -> list[KeptReceipt]:
     """Read the rig's outbox, verify and keep every receipt, and keep the newest checkpoint.
 
@@ -110,17 +143,32 @@ def collect(home: ControlHome, rig: KnownRig) -> list[KeptReceipt]:
             rolled back or forked.
     """
     kept = folder_of(home, rig)
-    before = {item.name: (item, raw) for item, raw in _read_all(kept, rig)}
-    found = {name: item for name, (item, _) in before.items()}
+    found: dict[str, KeptReceipt] = {}
+    before: dict[str, bytes] = {}
+    for item, raw in _read_all(kept, rig):
+        found[item.name] = item
+        if item.receipt is not None:
+            before[item.name] = sha256(raw).digest()
     sent = {order.digest: order for order in sent_orders(home, rig)}
     for told, raw in _read_all(rig.outbox, rig):
         item = _continued(told, sent)
         found[item.name] = item
-        if item.receipt is not None and before.get(item.name) != (item, raw):
+        if item.receipt is not None and before.get(item.name) != sha256(raw).digest():
             replace(kept / item.name, raw)
-    notes = [item.receipt.checkpoint for item in found.values() if item.receipt is not None]
-    keep_checkpoints(home, rig, (note for note in notes if note is not None))
+    receipts = [item.receipt for item in found.values() if item.receipt is not None]
+    shown = [one.checkpoint for one in receipts if _is_shown(one, sent)]
+    keep_checkpoints(home, rig, filter(None, shown), shown=True)
+    keep_checkpoints(home, rig, filter(None, (one.checkpoint for one in receipts)))
     return [found[name] for name in sorted(found)]
+
+
+def _is_shown(receipt: Receipt, sent: Mapping[str, SentOrder]) -> bool:
+    """Return whether a receipt that is believed shows that its checkpoint goes on from another.
+
+    A refusal does not, and who rewrote a ledger would else have what control holds forgotten.
+    """
+    order = sent.get(receipt.command.sha256)
+    return order is not None and order.after is not None and receipt.consistency is not None
 
 
 def read_receipt(path: Path, rig: KnownRig) -> KeptReceipt:
@@ -159,11 +207,20 @@ def receipt_for(rig: KnownRig, digest: Sha256) -> Receipt | None:
 
 def newest_checkpoint(home: ControlHome, rig: KnownRig) -> Checkpoint | None:
     """Return the newest checkpoint of the rig's ledger that control holds."""
+    path = folder_of(home, rig) / NEWEST
     try:
-        text = (folder_of(home, rig) / NEWEST).read_text(encoding="utf-8")
+        raw = read_foreign(path, most_bytes=MOST_NOTE_BYTES)
     except FileNotFoundError:
         return None
-    held = open_note(text, rig.public)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read ({error.strerror}): move it away") from None
+    try:
+        held = open_note(raw.decode(errors="replace"), rig.public)
+    except LedgerError as error:
+        raise UsageError(
+            f"{path} is not as control writes it ({error}): move it away, and the next receipt"
+            " brings another one"
+        ) from None
     return held if held.ledger == rig.ledger else None
 
 
@@ -173,8 +230,17 @@ def after(home: ControlHome, rig: KnownRig) -> After | None:
     return After(size=held.size, root=strict_base64.encode(held.root)) if held else None
 
 
-def keep_checkpoints(home: ControlHome, rig: KnownRig, notes: Iterable[str]) -> Checkpoint | None:
-    """Keep the newest of these notes and of the one that is held; return it.
+def keep_checkpoints(
+    home: ControlHome, rig: KnownRig, notes: Iterable[str], *, shown: bool = False
+) -> Checkpoint | None:
+    """Keep the first note of a rig, and a newer one that goes on from what is held; return it.
+
+    Args:
+        home: of control.
+        rig: whose notes these are.
+        notes: as the rig signed them.
+        shown: each is proven to go on from one that was held. Where that is not so, it is only
+            compared with the one that is held, and the next receipt will show a newer one.
 
     Raises:
         LedgerError: a note is not the rig's, or two of one size have different roots; both
@@ -187,7 +253,7 @@ def keep_checkpoints(home: ControlHome, rig: KnownRig, notes: Iterable[str]) -> 
             continue
         if held is not None and made.size == held.size and made.root != held.root:
             _keep_fork(home, rig, note, made)
-        if held is None or made.size > held.size:
+        if held is None or (shown and made.size > held.size):
             replace(folder_of(home, rig) / NEWEST, note.encode())
             held = made
     return held
@@ -203,9 +269,14 @@ def folder_of(home: ControlHome, rig: KnownRig) -> Path:
 
 def _read_sent(path: Path) -> SentOrder:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SentOrder)
-    except msgspec.DecodeError as error:
+        raw = read_foreign(path, most_bytes=_MOST_SENT)
+        found = msgspec.convert(read(raw, most_bytes=_MOST_SENT, most_levels=4), SentOrder)
+        read_instant(found.at)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read ({error.strerror}): remove it") from None
+    except ValueError as error:  # NotStrictJson, ValidationError and read_instant's
         raise UsageError(f"{path} is not as control writes it ({error}): remove it") from None
+    return found
 
 
 def _keep_fork(home: ControlHome, rig: KnownRig, note: str, made: Checkpoint) -> None:
@@ -216,22 +287,39 @@ def _keep_fork(home: ControlHome, rig: KnownRig, note: str, made: Checkpoint) ->
     raise LedgerError(
         f"rig {rig.rig} has signed two different ledgers of {made.size} events: one was rewritten."
         f" Both notes are kept in {folder} as proof: audit the rig's ledger with --against {folder}"
+        ". Only where its owner says that events were lost and given up (thermite ledger"
+        f" accept-loss), keep the proof and begin anew: {set_aside(home, rig)}"
     )
 
 
-def _read_all(folder: Path, rig: KnownRig) -> list[tuple[KeptReceipt, bytes]]:
+def _read_all(folder: Path, rig: KnownRig) -> Iterator[tuple[KeptReceipt, bytes]]:
+    """Give the receipts in a folder, one at a time: their bytes are many.
+
+    Raises:
+        UnreachableError: it can't be listed, or holds too much.
+    """
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if _RECEIPT.fullmatch(entry.name))
     except OSError as error:
         raise UnreachableError(f"{folder} can't be listed: {error.strerror}") from None
-    return [item for name in names[-MOST_FILES:] if (item := _read(folder / name, rig))]
+    left = MOST_OF_ALL
+    for name in names[-MOST_FILES:]:
+        item = _read(folder / name, rig)
+        if item is None:
+            continue
+        left -= len(item[1])
+        if left < 0:
+            raise UnreachableError(
+                f"{folder} holds more than {MOST_OF_ALL >> 20} MiB of receipts, as no rig writes"
+                " them: look at what fills it, and move that away"
+            )
+        yield item
 
 
 def _read(path: Path, rig: KnownRig) -> tuple[KeptReceipt, bytes] | None:
     """Return one receipt, verified, and its very bytes; None when there is none."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_COMMAND_BYTES + 1)
+        raw = read_foreign(path, most_bytes=MAX_COMMAND_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -12,7 +12,7 @@ from thermite.control.sources import Source
 from thermite.errors import ContractError, KitError
 from thermite.kit.folder import commit_of_folder
 from thermite.kit.git import git
-from thermite.schema.ids import CommitId, is_commit_id
+from thermite.schema.ids import CommitId, is_commit_id, is_entry_name
 
 _WHO: Final = b"thermite <thermite@localhost> 0 +0000"  # as for every folder that is committed
 _UNNAMED: Final = "replay"
@@ -42,7 +42,8 @@ def commit_replay_folder(options: dict[str, Any], beside: Path, store: Path) -> 
         The commit, or None when `from` names a commit or a place on the rig already.
 
     Raises:
-        ContractError: a relative path with no folder there, or one that no commit can hold.
+        ContractError: a relative path with no folder there, one that no commit can hold, or one
+            that holds nothing to offer.
     """
     given: str = options["from"]
     if is_commit_id(given.partition(":")[0]):
@@ -52,6 +53,7 @@ def commit_replay_folder(options: dict[str, Any], beside: Path, store: Path) -> 
         if Path(given).is_absolute():
             return None  # a path on the rig, which its rig.toml must allow
         raise ContractError(f"agents.workers.options.from is {given!r}, and {folder} is no folder")
+    _check_proposals(folder)
     name = folder.resolve().name or _UNNAMED
     try:
         commit = _below(store, name, commit_of_folder(store, folder))
@@ -59,6 +61,34 @@ def commit_replay_folder(options: dict[str, Any], beside: Path, store: Path) -> 
         raise ContractError(f"agents.workers.options.from: {error}") from None
     options["from"] = f"{commit}:{name}"
     return Source(store, commit)
+
+
+def _check_proposals(folder: Path) -> None:
+    """Refuse a folder that a rig would refuse: nothing in it is a proposal, or one has no name.
+
+    Raises:
+        ContractError: by the contract's author.
+    """
+    named = {name for one in folder.iterdir() if (name := _proposal(one)) is not None}
+    if not named:
+        raise ContractError(
+            f"agents.workers.options.from: {folder} holds no proposal: put <name>.patch there, or"
+            " <name>/ with change.patch, or with files/ and delete.txt"
+        )
+    odd = sorted(name for name in named if not is_entry_name(name))
+    if odd:
+        raise ContractError(
+            f"agents.workers.options.from: {odd[0]!a} in {folder} is no name of a proposal: rename"
+            " it, to A-Z, a-z, 0-9, '.', '_' and '-', at most 128, a letter or digit first"
+        )
+
+
+def _proposal(path: Path) -> str | None:
+    if path.is_dir():
+        parts = (path / "change.patch", path / "delete.txt")
+        offers = any(one.is_file() for one in parts) or (path / "files").is_dir()
+        return path.name if offers else None
+    return path.name.removesuffix(".patch") if path.name.endswith(".patch") else None
 
 
 def _below(store: Path, name: str, content: CommitId) -> CommitId:

@@ -1,7 +1,6 @@
 """The rigs that control knows: where their inbox is, and what they have signed of themselves."""
 
 import os
-import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,13 +10,15 @@ import msgspec
 from thermite.command.instant import write_instant
 from thermite.command.keyring import PublicKey
 from thermite.command.receipt import open_rig_card
+from thermite.control.foreign_file import read_foreign
 from thermite.control.home import ControlHome
-from thermite.control.private_file import replace
+from thermite.control.private_file import read_plain, replace
 from thermite.control.toml_text import Value, table
 from thermite.errors import CommandError, NotFoundError, UnreachableError, UsageError
 from thermite.schema.command import MAX_COMMAND_BYTES, RigCard
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
+from thermite.schema.strict_toml import NotToml, read_toml
 
 CARD: Final = "rig.json"
 MOST_BYTES: Final = 1 << 20
@@ -66,16 +67,15 @@ def known_rigs(home: ControlHome) -> dict[str, KnownRig]:
     Raises:
         UsageError: the file is not as control writes it.
     """
-    try:
-        raw = home.rigs.read_bytes()
-    except FileNotFoundError:
+    raw = read_plain(home.rigs, most_bytes=MOST_BYTES)
+    if raw is None:
         return {}
     if len(raw) > MOST_BYTES:
         raise UsageError(f"{home.rigs} has more than {MOST_BYTES} bytes: add the rigs anew")
     try:
-        found = tomllib.loads(raw.decode())
+        found = read_toml(raw)
         return msgspec.convert(found.get("rig", {}), dict[str, KnownRig])
-    except (ValueError, msgspec.ValidationError) as error:
+    except (NotToml, msgspec.ValidationError) as error:
         raise UsageError(f"{home.rigs} can't be read: {error}: mend it or add the rigs anew") from (
             None
         )
@@ -153,11 +153,10 @@ def read_card(outbox: Path, rig: PublicKey | None) -> RigCard:
     """
     path = outbox / CARD
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_COMMAND_BYTES + 1)
+        raw = read_foreign(path, most_bytes=MAX_COMMAND_BYTES)
     except OSError as error:
         raise UnreachableError(
-            f"{path} can't be read ({os.strerror(error.errno or 0).lower()}): is this the rig's"
+            f"{path} can't be read ({str(error.strerror).lower()}): is this the rig's"
             " inbox, and has thermite rig serve run there?"
         ) from None
     try:
@@ -176,6 +175,8 @@ def _inbox_folder(inbox: str) -> Path:
             " it, or carry the files with thermite inbox drop"
         )
     folder = Path(inbox).absolute()
+    if all(os.path.isdir(folder / name) for name in ("inbox", "outbox")):  # noqa: PTH112 - no error
+        raise UsageError(f"{inbox} is a rig's folder: give the inbox in it, {folder / 'inbox'}")
     try:
         str(folder).encode()
     except UnicodeEncodeError:

@@ -9,31 +9,34 @@ an edit whose result does not read as it should is refused.
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from thermite.control.home import ControlHome
-from thermite.control.private_file import replace
+from thermite.control.private_file import read_plain, replace
 from thermite.control.toml_text import table
 from thermite.errors import KitError, NotFoundError, UsageError
-from thermite.schema.access import covers, has_credentials, place_of
+from thermite.schema.access import (
+    MOST_HEADERS,
+    MOST_URL,
+    covers,
+    has_credentials,
+    header_problem,
+    place_of,
+)
 from thermite.schema.command import McpProvider, Providers, Source
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import is_name
 from thermite.schema.strict import Strict
+from thermite.schema.strict_toml import NotToml, read_toml
 
 MOST_BYTES: Final = 1 << 18
 """Most bytes of a settings file, as for rig.toml."""
-MOST_URL: Final = 2000
-"""Longest address, characters: what browsers and proxies agree on."""
 
 _SERVER: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}", re.ASCII)
 _ADDRESS: Final = re.compile(r"https?://[^\s/@]+(?:/[^\s@]*)?", re.ASCII)
-_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", re.ASCII)
-"""A header's name (RFC 9110, 5.6.2, token)."""
 
 
 class McpSetting(Strict):
@@ -68,8 +71,8 @@ def read_settings(home: ControlHome) -> Settings:
             f"{home.settings} has more than {MOST_BYTES} bytes: it is no settings file"
         )
     try:
-        found = tomllib.loads(raw.decode())
-    except ValueError as error:
+        found = read_toml(raw)
+    except NotToml as error:
         raise UsageError(f"{home.settings} is not TOML: {error}") from None
     for name in found:
         if name not in Settings.__struct_fields__:
@@ -184,11 +187,7 @@ def _remove(home: ControlHome, section: str, name: str, wanted: Settings) -> Non
 
 def _bytes(home: ControlHome) -> bytes:
     """Return the settings file's bytes, at most one more than may be; none for no file."""
-    try:
-        with home.settings.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except FileNotFoundError:
-        return b""
+    return read_plain(home.settings, most_bytes=MOST_BYTES) or b""
 
 
 def _check_server(name: str, server: McpSetting) -> None:
@@ -204,19 +203,23 @@ def _check_server(name: str, server: McpSetting) -> None:
         )
     if server.headers and url is None:
         raise UsageError("headers are for a server with an address: give --url too")
+    if server.headers and place_of(str(url).partition("?")[0]) is None:
+        raise UsageError(
+            f"{str(url)[:80]!a} is no address that a rig sends a secret to: give https://, or"
+            " http://127.0.0.1 for a server on the rig itself"
+        )
+    if len(server.headers) > MOST_HEADERS:
+        raise UsageError(f"{len(server.headers)} headers: at most {MOST_HEADERS} are sent")
     for header, secret in server.headers.items():
-        if not _HEADER.fullmatch(header) or not is_name(secret):
-            raise UsageError(
-                f"{header[:80]!a} = {secret[:80]!a} is no header with the name of a secret: the"
-                " rig keeps the secret itself"
-            )
+        if (problem := header_problem(header, secret)) is not None:
+            raise UsageError(problem)
 
 
 def _is_table_of(line: str, section: str, name: str) -> bool:
     """Return whether a line begins a table of one MCP server or access."""
     try:
-        begun = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+        begun = read_toml(line.encode())
+    except NotToml:
         return False
     tables = begun.get(section)
     return isinstance(tables, dict) and list(tables) == [name]
@@ -225,8 +228,8 @@ def _is_table_of(line: str, section: str, name: str) -> bool:
 def _put(home: ControlHome, section: str, name: str, text: str, wanted: Settings) -> None:
     """Replace the file by a text that must read as wanted."""
     try:
-        reads = msgspec.convert(tomllib.loads(text), Settings)
-    except (ValueError, msgspec.ValidationError):
+        reads = msgspec.convert(read_toml(text.encode()), Settings)
+    except (NotToml, msgspec.ValidationError):
         reads = None
     if reads != wanted:
         raise UsageError(

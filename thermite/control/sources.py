@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -108,6 +109,25 @@ def kit_source(home: ControlHome, given: str, revision: str | None) -> KitSource
     return _kit_at_path(home, _shipped(home, given), revision)
 
 
+def shadow_warnings(home: ControlHome, given: str, commit: str) -> list[str]:
+    """Return a warning where a bare name meant a kept kit, and one that we ship has it, too.
+
+    After another kit of that name was sent, or after an upgrade, the two are not the same, and
+    whoever types the name may think of either.
+
+    Args:
+        given: what `--kit` says; commit: the kit that it came to.
+    """
+    if given not in shipped_names("kits") or Path(given).is_dir():
+        return []
+    ours = shipped(f"kits/{given}")
+    if commit_of_folder(home.kits / f"{given}.git", ours) == commit:
+        return []
+    kept = f"kit {given} is the one that control keeps, at {commit[:12]}"
+    other = f"for the one that comes with Thermite give --kit {shlex.quote(str(ours))}"
+    return [f"{kept}: {other}"]
+
+
 def kept_kits(home: ControlHome) -> list[str]:
     """Return the names of the kits that control keeps."""
     if not home.kits.is_dir():
@@ -185,7 +205,8 @@ def _fetched_kit(home: ControlHome, address: str, revision: str) -> KitSource:
 def fetched(address: str, revision: str, beside: Path) -> Iterator[Source]:
     """Fetch a repository over https or ssh into a folder that is removed afterwards.
 
-    ssh uses the operator's own keys and agent; git's configuration stays closed.
+    ssh uses the operator's own keys and agent, https the certificates of GIT_SSL_CAINFO, if it is
+    set; git's configuration stays closed.
 
     Raises:
         UsageError: it can't be fetched, or lacks the revision.
@@ -202,7 +223,7 @@ def fetched(address: str, revision: str, beside: Path) -> Iterator[Source]:
 
 
 def _fetch(repo: Path, address: str) -> None:
-    own = ("HOME", "SSH_AUTH_SOCK", "PATH")
+    own = ("HOME", "SSH_AUTH_SOCK", "PATH", "GIT_SSL_CAINFO")
     environment = {name: os.environ[name] for name in own if name in os.environ}
     environment |= {
         "GIT_ALLOW_PROTOCOL": _NETWORK,

@@ -4,29 +4,64 @@ The rig decides; these checks spare the sender an order that comes back refused,
 when a stolen key should long have been out. Source: ledger and signing, 3.9 step 6 and 3.11.
 """
 
+import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from thermite.command.instant import read_instant
 from thermite.command.keyring import PublicKey
 from thermite.command.verify import key_problem_now
 from thermite.control.home import ControlHome
-from thermite.control.rigs import refreshed
+from thermite.control.receipts import receipt_for, sent_orders
+from thermite.control.rigs import KnownRig, known_rig, refreshed
+from thermite.control.waiting import LOOK_EVERY_S
 from thermite.errors import NotFoundError, UnreachableError, UsageError
 from thermite.schema.command import CommandType, Trust, TrustedKey
+from thermite.schema.ids import Sha256
+
+ABOUT_TRUST: Final = frozenset({"update_trust", "revoke_key"})
+ANSWER_S: Final = 10.0
+"""How long their answer is waited for, s: a rig that serves looks every 5 s at the latest."""
+YOUNG: Final = timedelta(minutes=1)
+"""Older ones without an answer are those of a rig that does not serve (our figure)."""
 
 
 def rig_trust(home: ControlHome, name: str) -> Trust | None:
     """Return whom a rig trusts by its card, or None when its card can't be had or says nothing.
+
+    An order about trust that control has just sent is waited for a moment: until the rig has
+    decided it, its card tells of the trust before. The card is written before the receipt.
 
     Raises:
         NotFoundError: control knows no such rig.
         RigChangedError: the card is not signed by the key that control knows.
     """
     try:
+        _wait_for_own(home, known_rig(home, name))
         return refreshed(home, name)[1].trust
     except UnreachableError:
         return None
+
+
+def _wait_for_own(home: ControlHome, rig: KnownRig) -> None:
+    """Wait until the rig has answered what control sent it about trust a moment ago."""
+    young = datetime.now(UTC) - YOUNG
+    waiting = [
+        order
+        for order in sent_orders(home, rig)
+        if order.type in ABOUT_TRUST and read_instant(order.at) >= young
+    ]
+    end = time.monotonic() + ANSWER_S
+    while waiting and time.monotonic() < end:
+        waiting = [order for order in waiting if not _is_decided(rig, Sha256(order.digest))]
+        if waiting:
+            time.sleep(LOOK_EVERY_S)
+
+
+def _is_decided(rig: KnownRig, digest: Sha256) -> bool:
+    found = receipt_for(rig, digest)
+    return found is not None and found.outcome != "waiting"
 
 
 def check_signer(trust: Trust, key: PublicKey, kind: CommandType, now: datetime) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from thermite.control.foreign_file import read_foreign
 from thermite.control.order import Order
 from thermite.control.receipts import receipt_for
 from thermite.control.rigs import KnownRig
@@ -66,7 +67,7 @@ def _turned_away(rig: KnownRig, file: str) -> Turned | None:
     refused, own = Path(rig.inbox) / "refused", f"-{file}.reason.json"
     try:
         reasons = [path for path in refused.iterdir() if path.name.endswith(own)]
-        raw = reasons[0].read_bytes()[: _MOST_REASON + 1] if reasons else b""
+        raw = read_foreign(reasons[0], most_bytes=_MOST_REASON) if reasons else b""
     except OSError:
         return None  # as another user than the rig's: its receipt is all that can be had
     return _reason(raw) if raw else None
