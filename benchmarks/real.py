@@ -29,6 +29,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from thermite.errors import ThermiteError
 from thermite.harness.judge_here import Question
 from thermite.harness.local_job import LocalJudge, local_judge
 from thermite.judge.simulate.figures import Share
@@ -196,7 +197,15 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     """Print one line for each kind of edit, and whether the aims were kept."""
-    wanted = arguments()
+    try:
+        return measure_all(arguments())
+    except ThermiteError as error:
+        print(f"not measured: {error}")
+        return 1
+
+
+def measure_all(wanted: argparse.Namespace) -> int:
+    """Measure what is wanted; 0 when it could be."""
     kit = load_kit(KIT)
     settings = RigSettings(realtime_runs=True) if wanted.realtime else None
     kept = []

@@ -39,6 +39,8 @@ class ServedRig(Serving):
             "PYTHONPATH": str(ROOT),
             "THERMITE_DATA": str(home / "control"),
             "THERMITE_ISOLATION": "none" if namespace is None else "users",
+            # As for all tests; a full one is forty blocks before the first campaign.
+            "THERMITE_SELFTEST": os.environ.get("THERMITE_SELFTEST", "short"),
         }
         public = home / "control" / "keys" / "operator.pub"
         self.told("keygen", str(public.with_suffix(".key")), "--no-passphrase")

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tests.in_memory import memory_folder
 from tests.judge.job.simulated_desk import KIT
 from tests.simulated_rig import SimulatedRig
 from thermite.campaign.state import Assignment
@@ -46,7 +47,11 @@ class KilledError(LedgerError):
 
 @dataclass
 class Home:
-    """What outlives the harness: folder, key, kit, project, contract."""
+    """What outlives the harness: folder, key, kit, project, contract.
+
+    more: other files of the offers, by their path below the replay folder. The rig's own folder is
+    in memory where there is room, unless `on_disk`: a campaign makes thousands of files.
+    """
 
     folder: Path
     base: Mapping[str, object]
@@ -54,9 +59,12 @@ class Home:
     contract: Mapping[str, object] = field(default_factory=dict)
     manifest: Kit = KIT
     key: SigningKey = field(default_factory=SigningKey.generate)
+    more: Mapping[str, str] = field(default_factory=dict)
+    on_disk: bool = False
 
     def __post_init__(self) -> None:
-        self.rig = RigFolder(self.folder / "rig")
+        memory = None if self.on_disk else memory_folder(self)
+        self.rig = RigFolder((memory or self.folder) / "rig")
         self.rig.make()
         kit = self.folder / "kit"
         (kit / "bench").mkdir(parents=True)
@@ -71,6 +79,8 @@ class Home:
             files = replay / name / "files"
             files.mkdir(parents=True)
             (files / "program.json").write_text(json.dumps(said, sort_keys=True))
+        for name, text in self.more.items():
+            (replay / name).write_text(text)
         repo = self.rig.project_repo("p")
         self.project = RepoAt(repo="p", commit=commit_of_folder(repo, project))
         self.replay = f"{commit_of_folder(repo, replay)}:"
@@ -116,10 +126,11 @@ class Home:
 class CutBook(Book):
     """A book whose process dies at its n-th append, before or after the commit.
 
-    committed: called with what has just become durable.
+    appending: called with what is about to; committed: with what has just become durable.
     """
 
     appends = 0
+    appending: Callable[[Sequence[Draft]], None] | None = None
     committed: Callable[[Sequence[Draft]], None] | None = None
     die_at: int | None = None
     after_commit = False
@@ -131,6 +142,8 @@ class CutBook(Book):
             if dies and not self.after_commit:
                 self._closed = True
                 raise KilledError("killed before the commit")
+            if self.appending is not None:
+                self.appending(drafts)
             seqs = super().append(*drafts)
             if self.committed is not None:
                 self.committed(drafts)

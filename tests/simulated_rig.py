@@ -164,9 +164,14 @@ class SimulatedRig:
 
 def remove(folder: Path) -> None:
     """Remove a folder that may hold read-only folders."""
+    unlock(folder)
+    shutil.rmtree(folder)
+
+
+def unlock(folder: Path) -> None:
+    """Let all of a folder be removed."""
     for here, _, _ in os.walk(folder):
         Path(here).chmod(0o700)
-    shutil.rmtree(folder)
 
 
 @dataclass
@@ -226,8 +231,10 @@ class SimulatedSlot:
         join_output: bool = False,
         readable: Sequence[StageCopy] = (),
         door: Door | None = None,
+        log: int | None = None,
     ) -> StageResult:
         assert door is None
+        assert log is None
         assert settle_ms >= 0
         assert cwd is None or cwd.is_dir()
         self._sees_only_what_is_readable([*argv, str(cwd or "")], readable)

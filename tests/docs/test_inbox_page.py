@@ -20,6 +20,8 @@ MESSAGES = (
     offer.Refuse,
     offer.Fetch,
     offer.Ready,
+    offer.Unlock,
+    offer.Unlocked,
     offer.Wait,
     offer.Decided,
 )

@@ -158,6 +158,7 @@ def seed_of(path: Path) -> bytes:
 
 def keep_key(rig: ServedRig, key: str) -> None:
     """Put an ssh key on the rig, for a server that nobody serves."""
+    (rig.home.parent / "ssh").touch(0o600)
     (rig.home.parent / "ssh").write_text(key, encoding="ascii")
     given = ("--for", "ssh://git@127.0.0.1:1", "--secret", str(rig.home.parent / "ssh"))
     rig.told("rig", "access", "set", "hub", *given, "--state", str(rig.state_folder))
@@ -232,6 +233,7 @@ def keep_secret(rig: ServedRig, url: str, token: str, pem: Path, shown: list[str
     """Put the secret on the rig as its owner does."""
     rig.state_folder.mkdir(mode=0o711)
     state = ("--state", str(rig.state_folder))
+    (rig.home.parent / "token").touch(0o600)
     (rig.home.parent / "token").write_text(f"{token}\r\n", encoding="ascii")
     given = ("--secret", str(rig.home.parent / "token"), "--trusted", str(pem), "--user", "bot")
     said = rig.told("rig", "access", "set", "work", "--for", url, *given, *state)

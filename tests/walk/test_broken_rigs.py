@@ -174,9 +174,10 @@ def full(home: str) -> None:
             harness = rig.child("harness")
         if harness is not None:
             harness.kill()  # a run met the full disk first, and nothing more was to be written
-            words = "No space left on device"
+            words = f"make room in {rig.state_folder}"
         rig.until(lambda: rig.exit_codes() == [10], 300)
         assert words in rig.said(), rig.said()
+        assert "[Errno 28]" not in rig.said(), rig.said()
         assert "the fifth time in five minutes: this rig stops" in rig.said()
         assert "Traceback" not in rig.said(), rig.said()
         ballast.unlink()
