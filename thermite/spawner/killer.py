@@ -20,6 +20,7 @@ from .loop import Step, Until
 from .vocabulary import RefusedError
 
 _DEADLINE_S: Final = 1.0
+_ROUND_S: Final = 0.01
 PRIORITY: Final = 5
 """SCHED_FIFO of the spawner, inherited by the killer (isolation, finding 3)."""
 
@@ -30,13 +31,15 @@ def kill_uid(ground: Ground, uid: int, number: int, times: int = 1) -> Step[None
     It may come to nothing when the killer is starved: the caller scans and asks again.
 
     Raises:
-        RefusedError: an assertion does not hold; nothing was killed.
+        RefusedError: an assertion does not hold, for a second where it is about somebody else's
+            process; nothing was killed.
         OSError: the machine has no process or no descriptor left for it; nothing was killed.
     """
     yield from ground.killing.taken()
     try:
         if (yield from _last_one_is_gone(ground)):
-            _assert_all(ground, uid)
+            _assert_own(ground, uid)
+            yield from _assert_alone(ground)
             yield from _kill(ground, uid, number, times)
     finally:
         ground.killing.open()
@@ -56,8 +59,8 @@ def _last_one_is_gone(ground: Ground) -> Step[bool]:
     return True
 
 
-def _assert_all(ground: Ground, uid: int) -> None:
-    """Hold everything that must hold before a killer gets its order."""
+def _assert_own(ground: Ground, uid: int) -> None:
+    """Hold what must hold of this rig before a killer gets its order."""
     reaper, leases = ground.level.reaper, ground.level.leases
     if reaper is None or leases is None:
         raise RefusedError(f"isolation: uid {uid} is not a slot's own")
@@ -65,9 +68,21 @@ def _assert_all(ground: Ground, uid: int) -> None:
         raise RefusedError(f"isolation: uids {uid} and {reaper} are not both this rig's")
     if 0 in {uid, reaper} or uid == reaper:
         raise RefusedError(f"isolation: uids {uid} and {reaper} can't make a killer")
-    found = scan.holders_of(reaper)
-    if found:
-        raise RefusedError(f"isolation: process {found[0]} has the reaper's uid {reaper}")
+
+
+def _assert_alone(ground: Ground) -> Step[None]:
+    """Hold that nobody else has the killer's real uid: it would be killed, too."""
+    reaper, give_up = ground.level.reaper, time.monotonic() + _DEADLINE_S
+    if reaper is None:
+        raise RefusedError("isolation: this rig has no killer")
+    while found := scan.holders_of(reaper):
+        if time.monotonic() > give_up:
+            raise RefusedError(
+                f"isolation: process {found[0]} has uid {reaper}, which this rig leased for its"
+                " killer: it would be killed, too; end it, or choose others with"
+                " THERMITE_UID_RANGE"
+            )
+        yield Until((), time.monotonic() + _ROUND_S)
 
 
 def _kill(ground: Ground, uid: int, number: int, times: int) -> Step[None]:

@@ -46,13 +46,15 @@ def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict
     if name == "namespaces":
         return _namespaces(settings) if os.getuid() else _FOR_OTHERS
     problem = _no_users()
-    problem = problem or _no_second_user(settings.uid_range)
     if problem is None and name == "users+namespaces":
         problem = can_enter(settings.stage_root)
         problem = problem and f"{problem}: it needs CAP_SYS_ADMIN"
     if problem is not None:
         return problem
     level, slots = _users(settings, leases)
+    problem = _no_second_user(leases)
+    if problem is not None:
+        return problem
     if name == "users+namespaces":
         _add_namespaces(level)
     return level, slots
@@ -78,9 +80,13 @@ def _no_users() -> str | None:
     return f"{', '.join(missing)} missing" if missing else None
 
 
-def _no_second_user(uid_range: tuple[int, int]) -> str | None:
-    """Try both ends of the range, as a container may have one user only; return why not."""
-    for uid in uid_range:
+def _no_second_user(leases: Leases) -> str | None:
+    """Try the first and the last uid leased, as a container may have one user only.
+
+    None that is not this rig's is ever tried: it may be the one of another rig's killer, which
+    must not kill while somebody else has it.
+    """
+    for uid in (min(leases.held.values()), max(leases.held.values())):
         if not can_reach(Identity(uid, uid), ()):
             return f"uid {uid} can't be taken here: choose others with THERMITE_UID_RANGE"
     return None
