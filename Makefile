@@ -44,6 +44,6 @@ $(READY): requirements/dev.lock pyproject.toml
 	  echo "$$tool is missing: install it (Debian: apt-get install $$tool)" >&2; exit 1; }; done
 	@echo "making $(VENV) from requirements/dev.lock (a minute, once)" >&2
 	@$(RUN) -c '' 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
-	@$(RUN) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	@$(RUN) -m pip install -qq --disable-pip-version-check --retries 10 --require-hashes -r requirements/dev.lock
 	@$(RUN) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
