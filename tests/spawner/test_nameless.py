@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.leased import few_uids
+from tests.spawner.relay import relay
 from thermite.spawner import linux
 from thermite.spawner.child import Identity, take_identity
 from thermite.spawner.fork import Garb, end, fork
@@ -132,6 +133,14 @@ def test_a_look_ends_where_there_is_more_than_may_be(own: int) -> None:
 def test_one_whose_first_thread_has_left_is_looked_into_by_another(own: int) -> None:
     with process(memfd, but_first_thread=True) as pid:
         assert Nameless(None).look([pid], BOUNDLESS).taken == own + 3 * MIB
+
+
+def test_threads_that_hand_over_hide_nothing_from_a_look_that_calls_itself_whole() -> None:
+    """One that leaves while it is looked at shows only some of what the others still hold."""
+    with relay("memfd") as pid:
+        looks = [Nameless(None).look([pid], BOUNDLESS) for _ in range(300)]
+    assert min((one.taken for one in looks if one.is_whole), default=BOUNDLESS) >= 16 * MIB
+    assert any(one.is_whole for one in looks)
 
 
 def test_a_process_that_is_gone_holds_nothing() -> None:

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.spawner.family import WAIT, Tree
+from tests.spawner.relay import MIB, relay
 from thermite.spawner import scan
 from thermite.spawner.memory import Memory
 
@@ -64,31 +64,9 @@ def test_a_stranger_in_a_folder_beyond_any_path_keeps_no_rig_from_starting(tmp_p
         assert one.stop()[0] == 0
 
 
-RELAY = """
-import ctypes, sys, threading, time
-held = bytearray(b"x") * (64 << 20)
-def hand_over():
-    time.sleep(0.0002)
-    threading.Thread(target=hand_over).start()
-threading.Thread(target=hand_over).start()
-print("there", flush=True)
-ctypes.CDLL(None).syscall(EXIT, 0)
-"""
-
-
 def test_threads_that_hand_over_to_each_other_hide_no_process_and_no_memory() -> None:
     """One look in six took the process for dead, one in 40 its memory for nothing."""
-    number = {"x86_64": "60", "aarch64": "93"}[os.uname().machine]
-    argv = [sys.executable, "-c", RELAY.replace("EXIT", number)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as one:
-        try:
-            assert one.stdout is not None
-            assert one.stdout.readline() == b"there\n"
-            statm, end = Path(f"/proc/{one.pid}/statm"), time.monotonic() + 60
-            while not statm.read_text().startswith("0 ") and time.monotonic() < end:
-                time.sleep(0.001)
-            assert all(scan.is_alive(one.pid) for _ in range(300))
-            memory = Memory(None, one.pid, os.getpid(), None, most=1 << 40)
-            assert min(memory.held_bytes() for _ in range(300)) > 64 << 20
-        finally:
-            one.kill()
+    with relay() as pid:
+        assert all(scan.is_alive(pid) for _ in range(300))
+        memory = Memory(None, pid, os.getpid(), None, most=1 << 40)
+        assert min(memory.held_bytes() for _ in range(300)) > MIB << 20

@@ -1,20 +1,17 @@
 """Who belongs to a stage without a user of its own: its tree, and what fell out of it.
 
 A look at every process of the machine tells it for certain, and costs more than all the rest of a
-sample. So each number is asked once who its parent is: who is in the tree stays in it, and who is
-not never gets into it. Every tenth sample looks at all; whom it misses, because a parent ended
-while it went on, the next sample finds. What left its stage between two samples, with a session of
+sample. So each process is asked once who its parent is: who is in the tree stays in it, and who is
+not never gets into it (`others`). Whom a look at all misses, because a parent ended while it went
+on, the next sample finds. What left its stage between two samples, with a session of
 its own, is nobody's either way.
 Source: proc(5).
 """
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from . import scan
-
-_LOOK_AGAIN: Final = 10
-"""Samples after which every process is looked at: some second."""
+from .others import Others
 
 
 class Descent:
@@ -23,9 +20,8 @@ class Descent:
     def __init__(self, main: int, spawner: int, init: int | None) -> None:
         """main: the stage's first; spawner: its parent; init: of its own pid namespace, if any."""
         self._main, self._spawner, self._init = main, spawner, init
-        self._others: set[int] = set()
+        self._others = Others()
         self._once_below: dict[int, int] = {}
-        self._turn = 0
 
     def members(self, known: Collection[int]) -> set[int]:
         """Return them, without the init; some may have ended.
@@ -33,13 +29,11 @@ class Descent:
         known: those of the last answer that are still the same processes, as far as one knows.
         """
         numbers = set(scan.pids())
-        looks_at_all = self._turn == 0
-        self._turn = (self._turn + 1) % _LOOK_AGAIN
-        self._others = set() if looks_at_all else self._others & numbers
-        found = set[int]() if looks_at_all else numbers.intersection(known)
-        table = scan.table_of(numbers - found - self._others)
+        others = self._others.still(numbers)
+        found = set[int]() if self._others.asks_all else numbers.intersection(known)
+        table = scan.table_of(numbers - found - others)
         found |= scan.below([*found, *self._roots(table)], table)
-        self._others |= strangers(table, found, self._others)
+        self._others.add(strangers(table, found, others))
         self._once_below |= {pid: table[pid].started for pid in found & table.keys()}
         for pid in self._once_below.keys() - numbers:
             del self._once_below[pid]

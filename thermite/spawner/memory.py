@@ -14,15 +14,12 @@ from typing import Final
 from . import scan
 from .descent import Descent
 from .nameless import Nameless, most_shared
+from .others import Others
 from .weighing import OverError, owned_bytes
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _LINE: Final = 96
 """Seven numbers of pages: more than a statm file has."""
-_LOOK_AGAIN: Final = 10
-"""Samples after which every process is looked at anew: some second."""
-_MOST_LISTS: Final = 20
-"""How often threads that hand over to each other are listed: one in two was met at once (ours)."""
 _SHM: Final = "/dev/shm"  # noqa: S108 - looked at
 
 
@@ -68,8 +65,7 @@ class Memory:
         self._uid, self._main, self._spawner = uid, main, spawner
         self._descent = Descent(main, spawner, init) if uid is None else None
         self._statm: dict[int, int] = {}
-        self._others: set[int] = set()
-        self._until_look = 0
+        self._others = Others()
         self.last = Held()
 
     @property
@@ -111,24 +107,15 @@ class Memory:
     def _of_uid(self) -> set[int]:
         """Return the processes of the uid; the owner of /proc/<pid> is the effective uid.
 
-        Asked of each number once: but for main, which becomes the slot's user before it executes,
-        no process changes its ids, and one that is known is read by a descriptor that stays its
-        own. A number that was another's at the last sample can be the stage's by now only where
-        the kernel has given out all numbers since: all are asked again every second.
+        Asked of each once: but for main, which becomes the slot's user before it executes, no
+        process changes its ids, and one that is known is read by a descriptor that stays its own.
         """
         numbers = set(scan.pids())
-        if self._until_look == 0:
-            self._until_look = _LOOK_AGAIN
-            self._others.clear()
-        self._until_look -= 1
-        self._others &= numbers - {self._main}
+        others = self._others.still(numbers - {self._main})
         found = self._statm.keys() & numbers
-        for pid in numbers - self._others - found:
-            try:
-                is_its = os.stat(f"/proc/{pid}").st_uid == self._uid
-            except FileNotFoundError:
-                continue
-            (found if is_its else self._others).add(pid)
+        asked = {pid: _owner(pid) for pid in numbers - others - found}
+        found |= {pid for pid, owner in asked.items() if owner == self._uid}
+        self._others.add(pid for pid, owner in asked.items() if owner not in {None, self._uid})
         return found
 
     def _pages(self, pid: int) -> int:
@@ -178,20 +165,21 @@ class Unmapped:
         return held > self._limit
 
 
-def _pages_of_others(pid: int) -> bytes:
-    """Return how many pages the threads of a process hold together; they share them all.
+def _owner(pid: int) -> int | None:
+    """Return whose a process is, None where it is gone."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except FileNotFoundError:
+        return None
 
-    A thread that leaves while they are listed may have handed over to one that was not: again.
-    """
-    for _ in range(_MOST_LISTS):
-        threads = scan.threads_in(pid)
-        for folder in threads:
-            with contextlib.suppress(OSError), open(f"{folder}/statm", "rb") as file:
-                size, pages, *_ = file.read().split()
-                if size != b"0":
-                    return pages
-        if len(threads) <= 1:
-            break
+
+def _pages_of_others(pid: int) -> bytes:
+    """Return how many pages the threads of a process hold together; they share them all."""
+    for folder in scan.threads_again(pid):
+        with contextlib.suppress(OSError), open(f"{folder}/statm", "rb") as file:
+            size, pages, *_ = file.read().split()
+            if size != b"0":
+                return pages
     return b"0"
 
 

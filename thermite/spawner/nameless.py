@@ -95,15 +95,18 @@ class _Look:
         Raises:
             _EnoughError: there is no need, or no time, to look on.
         """
+        folder = f"/proc/{pid}"
         try:
             folder, names = _holder(pid)
             for name in names:
                 self._take_descriptor(folder, name)
             self._take_mappings(folder)
         except _GONE:
-            return
+            pass
         except PermissionError:  # so it is with one that has ended, which holds nothing
             self.found.is_whole &= not scan.is_alive(pid)
+        # A thread that left meanwhile showed only some of what others of its process still hold.
+        self.found.is_whole &= not (scan.has_left(folder) and scan.is_alive(pid))
 
     def _take_descriptor(self, folder: str, name: str) -> None:
         self._look_at_clock()
@@ -165,7 +168,7 @@ def _holder(pid: int) -> tuple[str, list[str]]:
             return first, names
     except PermissionError:
         names = None
-    for folder in scan.threads_in(pid):
+    for folder in scan.threads_again(pid):
         with contextlib.suppress(PermissionError, *_GONE):
             others = os.listdir(f"{folder}/fd")
             if others:

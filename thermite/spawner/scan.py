@@ -17,6 +17,8 @@ _CACHE_LINE: Final = 64
 """A semaphore has one of its own (ipc/sem.c), and a message at least one beside its text."""
 _SLAB: Final = 512
 """About what a set or a queue takes up beside what is in it."""
+_MOST_LISTS: Final = 20
+"""How often threads that hand over to each other are listed: one in two was met at once (ours)."""
 _DEAD: Final = "ZX"
 _STILL: Final = "Tt"
 _RUNS: Final = "R"
@@ -52,6 +54,15 @@ def pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
+def last_given() -> int:
+    """Return the last process or thread number that the kernel has given out here, 0: it is untold.
+
+    Those of the pid namespace that this process is in.
+    """
+    words = (_read("/proc/loadavg") or b"").split()
+    return int(words[-1]) if words and words[-1].isdigit() else 0
+
+
 def uids_of(pid: int) -> tuple[str, tuple[int, ...]] | None:
     """Return a process's state letter and its real, effective, saved and fs uid."""
     text = _read(f"/proc/{pid}/status")
@@ -85,6 +96,18 @@ def threads_in(pid: int) -> list[str]:
         return [f"/proc/{pid}/task/{name}" for name in os.listdir(f"/proc/{pid}/task")]
     except _GONE:
         return []
+
+
+def threads_again(pid: int) -> Iterator[str]:
+    """Yield the folders of a process's threads, again and again, to be left at one that answers.
+
+    A thread that leaves while they are listed may have handed over to one that was not.
+    """
+    for _ in range(_MOST_LISTS):
+        listed = threads_in(pid)
+        yield from listed
+        if len(listed) <= 1:
+            return
 
 
 def _stat_words(folder: str) -> list[bytes]:
@@ -160,6 +183,12 @@ def is_alive(pid: int) -> bool:
     """Return whether a process has a thread that has not left."""
     one = seen(pid)
     return one is not None and one.state not in _DEAD
+
+
+def has_left(folder: str) -> bool:
+    """Return whether a thread, or a process's first one, by its folder, has left."""
+    words = _stat_words(folder)
+    return not words or words[0].decode() in _DEAD
 
 
 def own_children() -> set[int] | None:
