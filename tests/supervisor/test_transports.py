@@ -1,26 +1,16 @@
 """Every way in which a command file comes to lie in an inbox: whole ones act, no other does."""
 
+import os
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.requirement import shows
+from tests.supervisor.eventless import without_events
 from tests.supervisor.harness_end import Harness
 from thermite.schema.offer import Hello, Offer, Refuse, encode, name_bytes
-
-WITHOUT_EVENTS = 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"'
-
-
-def without_events() -> list[str]:
-    """Return what starts a program that gets no inotify, as where its limit is reached."""
-    prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", WITHOUT_EVENTS, "sh"]
-    tried = subprocess.run([*prefix, "true"], capture_output=True, check=False)
-    if tried.returncode != 0:
-        pytest.skip("this kernel lets nobody make a user namespace with limits of its own")
-    return prefix
 
 
 @shows("K6")
@@ -69,6 +59,21 @@ def test_an_empty_file_is_given_time_and_then_refused_or_read_when_it_fills(
         b"late.cmd.json": (Offer, raw),
         b"empty.cmd.json": (Refuse, None),
     }
+
+
+@shows("K6")
+def test_a_hard_link_that_comes_in_is_offered_once_the_file_has_that_name_alone(
+    running: Harness, tmp_path: Path
+) -> None:
+    """As a mail-folder writer does; while there are two names, the other one may write on."""
+    orders = running.orders
+    (tmp_path / "outside").write_bytes(raw := orders.command())
+    os.link(tmp_path / "outside", orders.new / "linked.cmd.json")
+    assert running.silent(1)
+    (tmp_path / "outside").unlink()
+    message, body = running.offer()
+    assert isinstance(message, Offer)
+    assert body == raw
 
 
 @shows("K7")
