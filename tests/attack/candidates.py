@@ -337,6 +337,15 @@ ATTACKS = (
         code=ended_by(signal.SIGSEGV),
     ),
     Attack(
+        "B6-core-of-a-child",
+        "import os, resource\n"
+        "try: resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))\n"
+        "except (OSError, ValueError): print('refused')\n"
+        "pid = os.fork()\nif pid == 0: os.abort()\n"
+        "print(os.WCOREDUMP(os.waitpid(pid, 0)[1]), [n for n in os.listdir() if 'core' in n])",
+        said="refused False []",
+    ),
+    Attack(
         "B3-illegal-instruction",
         CRASH + "os.kill(os.getpid(), signal.SIGILL)",
         code=ended_by(signal.SIGILL),

@@ -106,7 +106,9 @@ def test_every_refusal_of_an_output_stands_in_the_page() -> None:
 def test_the_table_of_ends_is_what_the_attacks_find() -> None:
     codes = {attack.name: attack.code for attack in ATTACKS}
     rows = {"aborts": "B6-abort", "reads or writes where nothing is": "B6-null-write"}
-    rows |= {"divides by zero": "B6-arithmetic"}
+    rows |= {"runs over its stack": "B6-stack-overflow", "kills itself": "B6-kills-itself"}
+    rows |= {"divides by zero": "B6-arithmetic", "ends itself with SIGTERM": "B6-terminates-itself"}
+    rows |= {"uses memory whose file has no such part": "B6-bus-error"}
     rows |= {"executes an instruction that this processor lacks": "B3-illegal-instruction"}
     for text, name in rows.items():
         assert f"| {text} | {codes[name]} |" in LIMITS

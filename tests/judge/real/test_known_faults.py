@@ -3,7 +3,6 @@
 The ids are the rows of the list of known faults; the kit is broken here, the candidate honest.
 """
 
-import json
 import unicodedata
 from typing import Literal
 
@@ -13,44 +12,22 @@ import pytest
 from tests.judge.real.workshop import (
     FAST,
     KIT_FILES,
-    MANIFEST,
-    Candidate,
     Workshop,
+    alone,
+    change,
     doing,
-    wanted,
-    write,
 )
 from tests.requirement import shows
 from thermite.kit.examine import examine
-from thermite.schema.event import Run, Verdict
+from thermite.schema.event import Run
 
 Form = Literal["NFC", "NFD"]
-ALONE = wanted(objective=None, cells=["small"], held_out_cells=[])
 RIGHT = "print('{\"pass\": true}')"
-
-
-@pytest.fixture
-def bench(workshop: Workshop) -> Workshop:
-    """The workshop with its kit as it was."""
-    for file in (workshop.kit / "bench").iterdir():
-        file.unlink()
-    write(workshop.kit, {**KIT_FILES, "kit.json": json.dumps(MANIFEST)})
-    return workshop
-
-
-def change(bench: Workshop, section: str, **fields: object) -> None:
-    manifest = json.loads((bench.kit / "kit.json").read_text())
-    manifest[section] |= fields
-    (bench.kit / "kit.json").write_text(json.dumps(manifest))
 
 
 def script(bench: Workshop, path: str, text: str, mode: int = 0o755) -> None:
     (bench.kit / path).write_bytes(text.encode())
     (bench.kit / path).chmod(mode)
-
-
-def alone(bench: Workshop, candidate: Candidate = FAST) -> Verdict:
-    return bench.judged(candidate, kind="single", champion=None, contract=ALONE)
 
 
 BAD_CHECKS = [

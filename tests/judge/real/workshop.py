@@ -184,6 +184,19 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
         path.write_text(text)
 
 
+def change(lent: Workshop, section: str, **fields: object) -> None:
+    """Change fields of a section of the kit's manifest."""
+    manifest = json.loads((lent.kit / "kit.json").read_text())
+    manifest[section] |= fields
+    (lent.kit / "kit.json").write_text(json.dumps(manifest))
+
+
+def alone(lent: Workshop, candidate: Candidate = FAST, cell: str = "small") -> Verdict:
+    """Judge a candidate in one cell without a champion: is it valid at all?"""
+    asked = wanted(objective=None, cells=[cell], held_out_cells=[])
+    return lent.judged(candidate, kind="single", champion=None, contract=asked)
+
+
 def furnish(folder: Path, rig: Stages) -> Workshop:
     """Return a workshop in a folder, with the kit laid out."""
     kit = folder / "kit"

@@ -16,6 +16,7 @@ from thermite.judge.job.desk import Desk
 from thermite.judge.job.ending import Ending, concluded, ending, plain_verdict
 from thermite.judge.job.goals import verify_goals
 from thermite.judge.job.limits import limit_notes
+from thermite.judge.job.signals import signal_notes
 from thermite.judge.job.single import judge_alone
 from thermite.judge.job.tape import Tape
 from thermite.judge.job.walk import Walk
@@ -48,7 +49,7 @@ def judge(job: Job, desk: Desk) -> Verdict | Held | None:
     answer = _judged(job, replace(desk, append=append))
     if not isinstance(answer, Verdict):
         return answer
-    notes = [*answer.notes, *limit_notes(facts, desk.kit)]
+    notes = [*answer.notes, *limit_notes(facts, desk.kit), *signal_notes(facts, desk.kit)]
     return msgspec.structs.replace(answer, notes=notes)
 
 
