@@ -10,6 +10,7 @@ from thermite.cli.follow import Follower
 from thermite.cli.output import Output, with_output
 from thermite.cli.places import existing_ledger, ledger_options
 from thermite.ledger.place import is_written
+from thermite.ledger.reading import log_bytes, log_problem
 from thermite.report import campaign as report
 
 
@@ -30,15 +31,12 @@ def command(output: Output, state: Path | None, ledger: Path | None) -> None:
         outbox = outbox_problem(path, path.with_name("outbox"), datetime.now(UTC))
     told = report.status(
         follower.state,
-        wal_bytes=_size(path.with_name(path.name + "-wal")),
+        wal_bytes=log_bytes(path),
         served=is_written(path),
         as_of=as_of,
         outbox=outbox,
+        log=log_problem(path),
     )
     output.document(told)
     for line in report.status_lines(told):
         output.result(line)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

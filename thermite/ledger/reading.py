@@ -51,6 +51,26 @@ def opened(path: Path, *, any_version: bool = False) -> Iterator[sqlite3.Connect
         yield connection
 
 
+def log_bytes(path: Path) -> int:
+    """Return the size of the write-ahead log beside a ledger, 0 without one."""
+    log = path.with_name(path.name + "-wal")
+    return log.stat().st_size if log.exists() else 0
+
+
+def log_problem(path: Path) -> str | None:
+    """Return why the write-ahead log beside a ledger is large, or None.
+
+    Reads of ours are short, whoever waits for what they give, and so the log starts over
+    (known fault L7); another program may hold one view of the file for as long as it likes.
+    """
+    if log_bytes(path) <= tables.LARGE_LOG_BYTES:
+        return None
+    return (
+        f"it grows while a program holds one view of {path} open: end that one (fuser -v names"
+        " who has the file), and let it read a copy (thermite ledger backup)"
+    )
+
+
 def check_kind(connection: sqlite3.Connection, path: Path, *, any_version: bool) -> None:
     """Refuse a file that is no ledger, or one that a newer Thermite made.
 

@@ -19,6 +19,9 @@ APPLICATION_ID: Final = 0x54484D4C
 """`THML`: what makes a SQLite file a ledger of ours."""
 USER_VERSION: Final = 1
 """The version of this layout."""
+LARGE_LOG_BYTES: Final = 16 << 20
+"""What a log that starts over is cut down to. It does at 4 MiB (SQLite's 1,000 pages), and a
+transaction is mostly 4 MiB at most: a program that holds one view of the file makes it larger."""
 
 SCHEMA: Final[Mapping[tuple[str, str], str]] = {
     ("table", "events"): (
@@ -167,6 +170,7 @@ def writer(path: Path) -> Guarded:
     """
     connection = _connect(path, "rw")
     for pragma in (
+        f"journal_size_limit={LARGE_LOG_BYTES}",
         "journal_mode=WAL",
         "synchronous=FULL",
         "recursive_triggers=ON",

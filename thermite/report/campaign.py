@@ -208,6 +208,7 @@ def status(
     served: bool | None,
     as_of: str | None,
     outbox: str | None = None,
+    log: str | None = None,
 ) -> dict[str, object]:
     """Return the rig and its campaigns as plain values.
 
@@ -216,6 +217,7 @@ def status(
         served: whether a rig writes to the ledger now; None: not known, as of a copy.
         as_of: the time of the newest event.
         outbox: why senders may wait for receipts in vain, or None.
+        log: why the write-ahead log is large, or None.
     """
     opened, probe, selftest = state.opened, state.isolation, state.selftest
     return {
@@ -226,6 +228,7 @@ def status(
         "as_of": as_of,
         "served": served,
         "wal_bytes": wal_bytes,
+        "log": log,
         "outbox": outbox,
         "isolation": probe.level if probe is not None else None,
         "isolation_in_words": isolation_sentence(state),
@@ -286,7 +289,7 @@ def status_lines(told: dict[str, object]) -> list[str]:
     return [
         f"{rig}  write-ahead log {told['wal_bytes']} bytes",
         f"as of {told['as_of']}{_SERVED[told['served']]}{goes_on}",
-        *([f"outbox: {told['outbox']}"] if told["outbox"] else []),
+        *(f"{what}: {told[what]}" for what in ("log", "outbox") if told[what]),
         str(told["isolation_in_words"]),
         f"selftest: {told['grade'] or 'not run yet'}{_sight(told)}",
         *(line for one in assignments for line in _assignment_lines(one)),
