@@ -15,7 +15,7 @@ from tests.attack.further import FURTHER
 from tests.attack.leavings import owned_in_shared_folders
 from tests.levels import LEVELS, OWN_USER, Rigs
 from tests.spawner.conftest import WIDE, Runner, live
-from thermite.schema.stage import LevelName
+from thermite.schema.stage import CollectLimits, LevelName
 
 LONGEST_END_S = 5.0
 """Generous: a stage's end is proven within milliseconds, or within the killer's five seconds."""
@@ -152,6 +152,23 @@ def test_an_output_that_is_no_plain_file_is_refused_by_name(
         kept = slot.collect(["out"], tmp_path, WIDE)
     assert problem in kept.problems
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_P5_the_copy_of_a_sparse_output_takes_no_more_room_than_it_did(  # noqa: N802
+    rigs: Rigs, level: LevelName, tmp_path: Path
+) -> None:
+    rig = rigs.at(level)
+    wide = CollectLimits(entries=1, levels=1, total_bytes=40 << 20)
+    with rig.slot("run-0") as slot:
+        assert Runner(rig, slot).sh("truncate -s 40M x; echo end >> x").exit_code == 0
+        kept = slot.collect(["x"], tmp_path, wide)
+        assert kept.problems == ["x takes the outputs over 41943040 bytes (40 MiB)"]
+        assert Runner(rig, slot).sh("truncate -s 40M x").exit_code == 0
+        assert slot.collect(["x"], tmp_path, wide).problems == []
+    found = (tmp_path / "x").stat()
+    assert found.st_size == 40 << 20
+    assert found.st_blocks * 512 < 1 << 20
 
 
 NAMES = [

@@ -351,6 +351,28 @@ def test_the_whole_work_folder_is_collected_by_its_names(tmp_path: Path) -> None
     assert [one["path"] for one in told["files"]] == ["a/b", "c"]  # type: ignore[attr-defined]
 
 
+def test_a_copy_has_the_holes_of_a_sparse_file_and_every_byte_of_it(tmp_path: Path) -> None:
+    """P5: it would else take by its size what took nothing by its blocks."""
+    work, into = tmp_path / "work", tmp_path / "into"
+    for folder in (work, into):
+        folder.mkdir()
+    odd = (32 << 20) + 12345
+    for name, at in (("end", odd), ("middle", 3 << 20), ("none", None)):
+        with (work / name).open("wb") as file:
+            file.write(b"begin")
+            if at is not None:
+                file.seek(at)
+                file.write(b"here")
+                file.truncate(max(at + 4, 8 << 20))
+    told = _collected(work, into, ["."], total_bytes=64 << 20)
+    for one in told["files"]:  # type: ignore[attr-defined]
+        copy, raw = into / one["path"], (work / one["path"]).read_bytes()
+        assert copy.read_bytes() == raw
+        assert (one["size"], one["sha256"]) == (len(raw), hashlib.sha256(raw).hexdigest())
+        assert copy.stat().st_blocks * 512 <= 4 << 20
+    assert len(told["files"]) == 3  # type: ignore[arg-type]
+
+
 def test_odd_names_are_shown_as_ascii() -> None:
     assert outputs.escaped(os.fsdecode(b"a\xff\x1b[31m\n\\")) == r"a\xff\x1b[31m\x0a\x5c"
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ _GRANTED: Final = 0o750
 _FOLDER: Final = 0o555
 _OPEN_FOLDER: Final = 0o755
 _CHUNK: Final = 1 << 20
+_HOLE: Final = bytes(_CHUNK)
 
 
 class Copy:
@@ -117,5 +117,8 @@ def _copy_file(source: Path, target: Path) -> None:
         if not stat.S_ISREG(mode):
             raise InfrastructureError(f"stage copy: {source} is not a plain file")
         with target.open("xb") as write:
-            shutil.copyfileobj(read, write, _CHUNK)
+            for chunk in iter(lambda: read.read(_CHUNK), b""):
+                # Of a sparse file the copy has no more blocks than it has itself.
+                write.seek(_CHUNK, os.SEEK_CUR) if chunk == _HOLE else write.write(chunk)
+            write.truncate()
             os.fchmod(write.fileno(), 0o555 if mode & 0o111 else 0o444)

@@ -23,6 +23,7 @@ from .tree import FOLDER, empty
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
+_HOLE: Final = bytes(_CHUNK)
 _MOST_PROBLEMS: Final = 100
 _MOST_NAMES: Final = 20_000
 """Names of a folder that are looked at for another spelling: more than may be collected."""
@@ -308,17 +309,23 @@ def _copied(  # noqa: PLR0917 - one file's copy
     left = found.st_size
     copy = os.open(name, _CREATE, mode, dir_fd=target)
     try:
-        chunk = os.read(fd, min(_CHUNK, left))
-        digest = hashlib.sha256(chunk)
-        while chunk:
+        digest = hashlib.sha256()
+        while left and (chunk := os.read(fd, min(_CHUNK, left))):
             left -= len(chunk)
-            while chunk:
-                chunk = chunk[os.write(copy, chunk) :]
-            if left:
-                chunk = os.read(fd, min(_CHUNK, left))
-                digest.update(chunk)
+            digest.update(chunk)
+            _write(copy, chunk)
+        os.ftruncate(copy, found.st_size - left)
     finally:
         os.close(copy)
     size = found.st_size - left
     report.bytes_left -= size
     return {"path": escaped(path), "mode": mode, "size": size, "sha256": digest.hexdigest()}
+
+
+def _write(copy: int, chunk: bytes) -> None:
+    """Write a chunk; one of zeros is a hole in the copy, as it was in a sparse file (P5)."""
+    if chunk == _HOLE:
+        os.lseek(copy, len(chunk), os.SEEK_CUR)
+        return
+    while chunk:
+        chunk = chunk[os.write(copy, chunk) :]
