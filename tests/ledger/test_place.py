@@ -12,13 +12,14 @@ LOCAL = [("/", "ext4"), ("/home", "xfs"), ("/tmp", "tmpfs")]
 
 @shows("L1")
 @pytest.mark.parametrize(
-    "kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "fuseblk", "afs", "ceph"]
+    "kind",
+    ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "fuse", "fuseblk", "afs", "ceph", "vboxsf"],
 )
 def test_a_network_filesystem_is_refused_by_name(kind: str) -> None:
     problem = filesystem_problem(Path("/srv/rig/ledger.db"), [*LOCAL, ("/srv", kind)])
     assert problem == (
         f"/srv/rig/ledger.db lies on /srv, a filesystem of type {kind}, where SQLite's log is not"
-        " safe: keep the ledger on a local disk"
+        " safe: put the rig's folder on a local disk, such as /var/lib/thermite"
     )
 
 

@@ -16,6 +16,7 @@ from thermite.harness.judge_here import Question
 from thermite.harness.local_job import LocalJudge
 from thermite.judge.simulate.recorded import FEWEST
 from thermite.kit.known import BASE, CANDIDATES
+from thermite.ledger.opening import check_place
 from thermite.ledger.place import WriterLock
 from thermite.schema.event import RigSelftest, Run
 from thermite.schema.kit import Kit
@@ -58,12 +59,13 @@ class Recorder:
 
 
 def check_state(state: Path) -> None:
-    """Refuse a folder that a rig is served from at this moment.
+    """Refuse a folder that a rig is served from at this moment, or where none can be.
 
     Raises:
-        LedgerError: another process writes its ledger.
+        LedgerError: another process writes its ledger, or it would lie on a network filesystem.
     """
     ledger = state / "ledger.db"
+    check_place(ledger)
     if ledger.exists():
         WriterLock(ledger).release()
 

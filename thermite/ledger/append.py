@@ -89,9 +89,9 @@ class Ledger:
             FileNotFoundError: there is no such file.
             LedgerError: it must not be written to, or another process writes to it.
         """
+        check_place(path)
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
-        check_place(path)
         with _locked(path) as lock:
             standing = look(path, rig_key.public, witnessed)
             return cls(Writer(path, standing, rig_key, now), lock)

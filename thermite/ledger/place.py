@@ -16,7 +16,21 @@ from thermite.errors import LedgerBusyError
 from thermite.ledger.disk import refused
 
 _NETWORK: Final = frozenset(
-    {"9p", "afs", "ceph", "cifs", "nfs", "nfs4", "smb3", "smbfs", "ncpfs", "gfs2", "lustre"}
+    {
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "gfs2",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+    }
+    | {"ocfs2", "orangefs", "smb3", "smbfs", "vboxsf"}
 )
 _LOCKS: Final = Path("/proc/locks")
 _MOST_PID_BYTES: Final = 20  # of the text of a process id
@@ -29,9 +43,9 @@ def filesystem_problem(path: Path, mounts: Sequence[tuple[str, str]] | None = No
         path: the ledger's file, there or not yet.
         mounts: (mount point, type) of each filesystem; None: this machine's.
     """
+    real = path.parent.resolve() / path.name  # first: it may have a filesystem mounted
     if mounts is None:
         mounts = [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
-    real = path.parent.resolve() / path.name
     holding = [(point, kind) for point, kind in mounts if real.is_relative_to(point)]
     # Of two mounts on one point, the later one is what the path shows.
     point, kind = max(reversed(holding), key=lambda mount: len(mount[0]), default=("/", "unknown"))
@@ -39,7 +53,7 @@ def filesystem_problem(path: Path, mounts: Sequence[tuple[str, str]] | None = No
         return None
     return (
         f"{path} lies on {point}, a filesystem of type {kind}, where SQLite's log is not safe:"
-        " keep the ledger on a local disk"
+        " put the rig's folder on a local disk, such as /var/lib/thermite"
     )
 
 
