@@ -61,7 +61,7 @@ def sent(
     contract: Path,
     key: SigningKey,
     *,
-    kit: Path,
+    kit: Path | str,
     models: tuple[Path, ...] = (),
 ) -> str:
     """Send the assignment; return the order's digest."""

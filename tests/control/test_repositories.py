@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.assigning import checked, contract_at
+from tests.control.assigning import checked, contract_at, sent
 from tests.control.desk import kit_files, make_repo, run_git, write
 from tests.requirement import shows
 from tests.supervisor.forge import Forge
+from thermite.command.keyring import SigningKey
 from thermite.control.home import ControlHome
 from thermite.errors import ContractError, NotFoundError, UsageError
 from thermite.shipped import shipped
@@ -58,7 +59,10 @@ def test_a_pinned_kit_folder_that_has_changed_is_refused(
         checked(home, pinned, kit=kit)
 
 
-def test_a_kept_kit_is_found_by_its_name(home: ControlHome, project: Path, kit: Path) -> None:
+def test_a_kept_kit_is_found_by_its_name(
+    home: ControlHome, project: Path, kit: Path, key: SigningKey
+) -> None:
+    sent(home, project / "contract.json", key, kit=kit)
     by_path = checked(home, project / "contract.json", kit=kit).completed.contract
     by_name = checked(home, project / "contract.json", kit="tiny-cpu").completed.contract
     assert by_path == by_name
@@ -79,8 +83,26 @@ def test_a_shipped_kit_is_found_by_its_name(home: ControlHome, project: Path) ->
     assert [path.name for path in home.kits.iterdir()] == ["smoke-cpu.git"]
 
 
+def test_a_look_at_a_kit_keeps_none_and_moves_no_name(
+    home: ControlHome, project: Path, kit: Path, key: SigningKey
+) -> None:
+    """An estimate or a dry run of a changed kit had the name mean that one from then on."""
+    contract = project / "contract.json"
+    checked(home, contract, kit=kit)
+    with pytest.raises(NotFoundError, match="control keeps none"):
+        checked(home, contract, kit="tiny-cpu")
+    sent(home, contract, key, kit=kit)
+    before = checked(home, contract, kit="tiny-cpu").completed.contract
+    (kit / "more.txt").write_text("not sent yet")
+    changed = checked(home, contract, kit=kit).completed.contract
+    assert changed.project.kit != before.project.kit
+    assert checked(home, contract, kit="tiny-cpu").completed.contract == before
+    sent(home, contract, key, kit=kit)
+    assert checked(home, contract, kit="tiny-cpu").completed.contract == changed
+
+
 def test_a_kept_kit_that_hides_a_shipped_one_of_its_name_is_said(
-    home: ControlHome, project: Path, tmp_path: Path
+    home: ControlHome, project: Path, tmp_path: Path, key: SigningKey
 ) -> None:
     """Whoever sent another kit of that name, or has upgraded, gets the kept one for its name."""
     contract = contract_at(
@@ -94,11 +116,11 @@ def test_a_kept_kit_that_hides_a_shipped_one_of_its_name_is_said(
     other = tmp_path / "other"
     shutil.copytree(ours, other)
     (other / "notes.txt").write_text("another kit")
-    assert checked(home, contract, kit=other).warnings == []
+    sent(home, contract, key, kit=other)
     [said] = checked(home, contract, kit="smoke-cpu").warnings
     assert said.startswith("kit smoke-cpu is the one that control keeps, at ")
     assert said.endswith(f": for the one that comes with Thermite give --kit {ours}")
-    assert checked(home, contract, kit=ours).warnings == []
+    sent(home, contract, key, kit=ours)
     assert checked(home, contract, kit="smoke-cpu").warnings == [], "the one sent last again"
 
 
@@ -201,7 +223,11 @@ def test_git_lfs_pointers_are_named_with_the_size_of_what_is_missing(
 
 
 def test_an_address_is_fetched_over_ssh_into_the_kept_kits(
-    home: ControlHome, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: ControlHome,
+    project: Path,
+    tmp_path: Path,
+    key: SigningKey,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With an ssh that runs the far command here: git speaks its real protocol through it."""
     commit = make_repo(tmp_path / "far", kit_files())
@@ -212,6 +238,7 @@ def test_an_address_is_fetched_over_ssh_into_the_kept_kits(
         kit = checked(home, contract_at(project), kit=address).completed.contract.project.kit
         assert kit is not None
         assert kit.commit == commit
+    sent(home, contract_at(project), key, kit=address)
     by_name = checked(home, contract_at(project), kit="tiny-cpu").completed.contract.project.kit
     assert by_name == kit
     assert [path.name for path in home.kits.iterdir()] == ["tiny-cpu.git"]

@@ -29,7 +29,8 @@ from thermite.control.settings import (
     providers,
     read_settings,
 )
-from thermite.control.sources import shadow_warnings
+from thermite.control.sources import is_pinned, note_sent_kit, shadow_warnings
+from thermite.control.uncommitted import uncommitted_warnings
 from thermite.errors import UnreachableError
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import Sha256, is_sha256
@@ -104,6 +105,7 @@ def prepare(
         judged_by = whole.contract.project.kit
         if kit is not None and judged_by is not None:
             warnings += shadow_warnings(home, kit, judged_by.commit)
+        warnings += _uncommitted_warnings(file, whole)
         warnings += _model_warnings(whole, hashes) + _pointer_warnings(whole)
         bundles = [bundle_parcel(parcel, scratch) for parcel in whole.parcels]
         cost = forecast(whole.contract, whole.kit, rig) if whole.kit else None
@@ -147,7 +149,11 @@ def send(home: ControlHome, prepared: Prepared, key: SigningKey) -> tuple[Order,
     for package in prepared.packages:
         if package.file is not None:
             drop_file(Path(rig.inbox), package.name, package.file)
-    return order, send_order(home, rig, order)
+    name = send_order(home, rig, order)
+    for parcel in prepared.completed.parcels:
+        if parcel.kind == "kit":
+            note_sent_kit(home, parcel.source)
+    return order, name
 
 
 def send_order(home: ControlHome, rig: KnownRig, order: Order) -> str:
@@ -184,6 +190,20 @@ def _model_warnings(whole: Completed, sent: tuple[Sha256, ...]) -> list[str]:
         f"the contract names model {model}, and no --model file has it: it must be on the rig"
         for model in whole.contract.models
         if is_sha256(model) and model not in sent
+    ]
+
+
+def _uncommitted_warnings(file: ContractFile, whole: Completed) -> list[str]:
+    """Return a warning for project and kit where the contract names no full id of a commit."""
+    project = file.fields["project"]
+    kit = project.get("kit") or {}
+    named = {"project": project.get("commit"), "kit": kit.get("commit")}
+    sources = {parcel.kind: parcel.source for parcel in reversed(whole.parcels)}
+    return [
+        warning
+        for kind, source in sorted(sources.items(), reverse=True)
+        if not is_pinned(named[kind])
+        for warning in uncommitted_warnings(kind, source.repo, file.path)
     ]
 
 

@@ -103,7 +103,7 @@ def kit_source(home: ControlHome, given: str, revision: str | None) -> KitSource
     if path.is_dir():
         return _kit_at_path(home, path, revision)
     kept = home.kits / f"{given}.git"
-    if is_name(given) and is_repository(kept):
+    if is_name(given) and is_kept(kept):
         at = Source(kept, resolve(kept, revision or NEWEST))
         return KitSource(at, manifest_at(at))
     return _kit_at_path(home, _shipped(home, given), revision)
@@ -128,11 +128,27 @@ def shadow_warnings(home: ControlHome, given: str, commit: str) -> list[str]:
     return [f"{kept}: {other}"]
 
 
+def is_kept(repo: Path) -> bool:
+    """Return whether a kit's repository holds one that was sent; a look at one keeps none."""
+    return is_repository(repo) and ref_of(repo, NEWEST) is not None
+
+
 def kept_kits(home: ControlHome) -> list[str]:
     """Return the names of the kits that control keeps."""
     if not home.kits.is_dir():
         return []
-    return sorted(path.stem for path in home.kits.iterdir() if path.suffix == ".git")
+    found = sorted(path for path in home.kits.iterdir() if path.suffix == ".git")
+    return [path.stem for path in found if is_kept(path)]
+
+
+def note_sent_kit(home: ControlHome, at: Source) -> None:
+    """Let a kept kit's name mean the commit that was sent now; of others there is nothing to note.
+
+    Raises:
+        GitError: its repository can't be written.
+    """
+    if at.repo.parent == home.kits:
+        git(at.repo, "update-ref", NEWEST, at.commit)
 
 
 def shipped_kits() -> list[str]:
@@ -175,7 +191,6 @@ def _kit_at_path(home: ControlHome, path: Path, revision: str | None) -> KitSour
             f"the kit in {path} is commit {at.commit}, and the contract names {revision[:80]!a}:"
             " take the commit out of the contract, or give the kit as it was"
         )
-    git(kept, "update-ref", NEWEST, at.commit)
     return KitSource(at, kit)
 
 
@@ -197,7 +212,6 @@ def _fetched_kit(home: ControlHome, address: str, revision: str) -> KitSource:
         kept = home.kits / f"{kit.name}.git"
         if not has_commit(kept, source.commit):
             keep(source.repo, kept, source.commit)
-        git(kept, "update-ref", NEWEST, source.commit)
     return KitSource(Source(kept, source.commit), kit)
 
 
