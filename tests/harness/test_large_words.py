@@ -54,7 +54,12 @@ def goals_checked(folder: Path, small: int, large: int) -> Life:
     )
     verify = {"type": "code", "verifier": "both"}
     goals = [{"id": f"g{n}", "title": f"goal {n}", "verify": verify} for n in range(GOALS)]
-    contract = {"campaign": "goal", "cells": [], "objective": None, "goals": goals}
+    contract: dict[str, object] = {
+        "campaign": "goal",
+        "cells": [],
+        "objective": None,
+        "goals": goals,
+    }
     candidate = {"ms": 20, "at": {"128": said(small), "256": said(large)}}
     life = Life(Home(folder, {"ms": 40}, {"a": candidate}, contract, manifest))
     assert life.run()
@@ -105,7 +110,7 @@ def test_a_workers_transcript_lies_beside_its_row(tmp_path: Path, stages: Stages
     """Whatever a worker prints, 200 MiB here, its last 64 KiB are kept."""
     script = f"head -c {PRINTED_MIB << 20} /dev/zero | tr '\\0' x; printf '\\360\\220\\215\\210end'"
     workers = {"backend": "command", "options": {"command": ["/bin/sh", "-c", script]}}
-    contract = {
+    contract: dict[str, object] = {
         "campaign": "research",
         "cells": [],
         "held_out_cells": [],
