@@ -170,3 +170,17 @@ def test_every_verdict_has_its_exit_code() -> None:
         *("regressed", "overfit", "guard_failed", "constraint_failed", "invalid"),
         *("crash_candidate", "suspect", "cancelled", "goals_met", "goals_unmet"),
     }
+
+
+@pytest.mark.parametrize("command", [["judge", "."], ["rig", "selftest"], ["kit", "test"]])
+@pytest.mark.parametrize("place", ["nowhere", "a-file"])
+def test_a_kit_that_is_not_there_is_not_found_by_any_command(
+    tmp_path: Path, command: list[str], place: str
+) -> None:
+    (tmp_path / "a-file").write_text("")
+    kit = [place] if command[0] == "kit" else ["--kit", place]
+    argv = [sys.executable, "-m", "thermite", *command, *kit]
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+    assert done.returncode == 3, done.stderr
+    assert place in done.stderr

@@ -100,6 +100,11 @@ def test_what_is_wrong_with_the_candidates_contract_is_named(
         pytest.param('verdict = ["invalid"]\nwhy = 1', "why: unknown field", id="field"),
         pytest.param('verdict = ["invalid"]\nagainst = "x"', "against: x is no other", id="who"),
         pytest.param("verdict = ", "is not valid TOML", id="TOML"),
+        pytest.param(
+            'verdict = ["invalid"]\nreason = "[[a]"',
+            "reason: is no regular expression: Possible nested set",
+            id="of which Python warns",
+        ),
         pytest.param("#" * (MOST_BYTES + 1), "has more than 65536 bytes", id="endless"),
         pytest.param(None, "missing: say what is expected", id="none"),
     ],

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import click
 
-from thermite.cli.arguments import FRACTION, PATH, PLACE, TEXT, FilePath, KitFolder, Names
+from thermite.cli.arguments import FRACTION, KIT, PATH, PLACE, TEXT, FilePath, Names
 from thermite.cli.exits import CommandEnds, Exit
+from thermite.cli.kit_check import kit_folder as in_folder
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
 from thermite.control.contract_file import read_contract_file
@@ -37,7 +38,7 @@ EXITS: Final = {
     "kit_folder",
     required=True,
     metavar="DIR",
-    type=KitFolder(exists=True, file_okay=False),
+    type=KIT,
     help="The kit that judges.",
 )
 @click.option(
@@ -98,7 +99,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
         question = _of_contract(contract_file)
     if state is not None:
         check_kept_state(state, [one.folder for one in (named, against) if one] + [kit_folder])
-    kit = load_kit(kit_folder)
+    kit = load_kit(in_folder(kit_folder))
     with (
         as_it_stands(kit_folder) as plain_kit,
         _state(state) as folder,

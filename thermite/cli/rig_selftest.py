@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from thermite.cli.arguments import FRACTION, TEXT, FilePath, KitFolder, Names, Whole
+from thermite.cli.arguments import FRACTION, KIT, TEXT, FilePath, Names, Whole
 from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.output import Output, visible, with_output
 from thermite.cli.pulse import pulse
@@ -47,7 +47,7 @@ CONTROL_BLOCKS: Final = 16
     "--kit",
     "kit_folder",
     metavar="DIR",
-    type=KitFolder(exists=True, file_okay=False),
+    type=KIT,
     help="The kit whose candidates/base runs; demo-cpu, a matrix product, by default.",
 )
 @click.option(

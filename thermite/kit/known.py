@@ -4,6 +4,7 @@ Source: kit requirements, 20.
 """
 
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -305,8 +306,10 @@ def _case_problems(case: dict[str, Any], here: Place) -> Iterator[tuple[Place, s
     reason, gain, verdict = case.get("reason"), case.get("gain"), case.get("verdict")
     if isinstance(reason, str):
         try:
-            re.compile(reason)
-        except (re.error, RecursionError, OverflowError) as why:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # of what another Python may read otherwise
+                re.compile(reason)
+        except (re.error, Warning, RecursionError, OverflowError) as why:
             yield (*here, "reason"), f"is no regular expression: {why}"
     if gain is not None and isinstance(verdict, list) and "promoted" not in verdict:
         yield (*here, "gain"), "only a promotion has a gain: expect promoted, or take it out"
