@@ -122,6 +122,22 @@ def test_B13_every_byte_on_both_streams_is_kept_and_the_next_run_is_heard(  # no
             assert result.stdout == result.stderr == bytes(range(256))
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_B9_the_last_64_kib_of_a_stream_are_kept_to_the_byte(  # noqa: N802
+    rigs: Rigs, level: LevelName
+) -> None:
+    says = (
+        "import sys\nsys.stdout.buffer.write('é'.encode() * (1 << 19) + b'x')\n"
+        "sys.stderr.buffer.write(bytes(1 << 20) + b'\\x1b[2J' * 9999)"
+    )
+    rig = rigs.at(level)
+    with rig.slot("run-0") as slot:
+        result = Runner(rig, slot).python(says)
+    assert (result.killed, result.exit_code) == (None, 0)
+    assert result.stdout == "é".encode()[1:] + "é".encode() * 32767 + b"x"
+    assert result.stderr == bytes(65536 - 4 * 9999) + b"\x1b[2J" * 9999
+
+
 OUTPUTS = [
     pytest.param("ln -s /etc/passwd out/a", "out/a is a symbolic link", id="17-link"),
     pytest.param("ln -s .. out/d", "out/d is a symbolic link", id="17-link-to-a-folder"),
