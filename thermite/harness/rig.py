@@ -30,6 +30,7 @@ from thermite.judge.build.store import BuildStore
 from thermite.kit.git import mend_repositories
 from thermite.ledger.append import Ledger
 from thermite.rig.canary import probe
+from thermite.rig.processor import processor, processor_model
 from thermite.rig.settings_file import settings_in
 from thermite.rig.stages import Stages
 from thermite.rig.toolchain import toolchain
@@ -133,6 +134,7 @@ def open_bench(state: Path, stages: Stages, settings: RigSettings) -> Bench:
     _trust_at_first(book)
     book.append(Draft(_probe(folder, stages)))
     store = BuildStore(folder.store)
+    _keep_own_builds(store)
     toolchain_here = toolchain(stages.path_variable)
     turn, first = threading.Lock(), selftest_mode(settings)
     return Bench(book, folder, stages, store, coin, turn, toolchain_here, first, settings.mcp)
@@ -203,6 +205,14 @@ def _opening(key: SigningKey, settings: RigSettings) -> Event:
     )
 
 
+def _keep_own_builds(store: BuildStore) -> None:
+    here = processor()
+    other = store.keep_only_of(here)
+    if other is not None:
+        said = f"the builds kept here are of another processor, {other}: they are made again"
+        sys.stderr.write(f"harness: {said} on {here}\n")
+
+
 def _machine() -> dict[str, Any]:
     """Return what this machine says of itself."""
     told = platform.uname()
@@ -211,13 +221,5 @@ def _machine() -> dict[str, Any]:
         "kernel": told.release,
         "machine": told.machine,
         "cpus": os.cpu_count(),
-        "cpu": _cpu_model(),
+        "cpu": processor_model(),
     }
-
-
-def _cpu_model() -> str | None:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return None

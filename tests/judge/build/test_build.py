@@ -187,3 +187,17 @@ def test_a_build_that_a_limit_ended_is_not_remembered(tmp_path: Path) -> None:
     store = BuildStore(tmp_path)
     store.remember_failure(KEY, "build_killed", "build: build killed (disk)")
     assert store.find(KEY) is None
+
+
+@shows("B3")
+def test_builds_of_another_processor_are_thrown_away_and_told(tmp_path: Path) -> None:
+    store = BuildStore(tmp_path)
+    assert store.keep_only_of("A 7") is None  # nothing was known of what is there
+    (store.empty_place(KEY) / "bench").write_text("for this processor alone")
+    store.keep(KEY)
+    assert store.keep_only_of("A 7") is None
+    assert store.find(KEY) is not None
+    assert store.keep_only_of("B 1") == "A 7"
+    assert store.find(KEY) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["processor"]
+    assert store.keep_only_of("B 1") is None

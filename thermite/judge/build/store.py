@@ -2,6 +2,7 @@
 
     <folder>/<key>/record.json   outcome, reason, and each file's path, mode and SHA-256
     <folder>/<key>/files/        what the build made, folders 0555, files 0444 or 0555
+    <folder>/processor           what they were made on, one line
 
 A build is written beside its place and renamed into it, so a kill leaves none half made.
 No stage ever enters here: runs get copies, and the copies are hashed before every run.
@@ -25,6 +26,7 @@ from thermite.schema.verdict import REMEMBERED_BUILDS, Failure
 
 _RECORD: Final = "record.json"
 _FILES: Final = "files"
+_PROCESSOR: Final = "processor"
 _CHUNK: Final = 1 << 20
 
 
@@ -56,6 +58,20 @@ class BuildStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def keep_only_of(self, processor: str) -> str | None:
+        """Throw away what another processor's compilers made; return which that was.
+
+        They may have made it for that one alone (known faults, B3), and no key tells.
+        """
+        file = self._folder / _PROCESSOR
+        before = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        if before == processor:
+            return None
+        for entry in self._folder.iterdir() if before else ():
+            _remove(entry)
+        file.write_text(processor, encoding="utf-8")
+        return before or None
 
     def find(self, key: BuildKey) -> StoredBuild | None:
         """Return what is known of a key, None when nothing is.
