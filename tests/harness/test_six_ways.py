@@ -14,7 +14,7 @@ from tests.requirement import shows
 from tests.supervisor.eventless import without_events
 
 MEMORY = "/dev/shm"
-MANY = 500
+MANY = 300
 PIECES = 8
 PAUSE_S = 0.4
 """Less than what settles a file, which is 2 s; all pieces together take longer than that."""
@@ -100,7 +100,7 @@ def sender(live: Live, tmp_path: Path) -> Sender:
 def test_by_whatever_way_orders_come_only_whole_ones_act_and_all_of_these_do(
     live: Live, sender: Sender, events: bool
 ) -> None:
-    """Six ways at once, then a folder instead of the inbox's own; 500 for the row's 20,000."""
+    """Six ways at once, then a folder instead of the inbox's own; 300 for the row's 20,000."""
     live.open()
     with live.supervisor(*([] if events else without_events())):
         live.orders.drop(sender.raw())

@@ -21,8 +21,8 @@ from thermite.schema.event import IsolationProbe
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = 200
 """Events of a second, as the row says; of 512 bytes, as the mean event is."""
-SECONDS = 300
-MOST_LOG = 12 << 20
+SECONDS = 200
+MOST_LOG = 8 << 20
 """SQLite starts the log over at 4 MiB, once nobody is within a read: much slack."""
 READERS = {
     "export": ["ledger", "export"],
@@ -68,7 +68,7 @@ def reading(name: str, path: Path) -> Iterator["subprocess.Popen[str]"]:
 def test_commands_that_are_read_slowly_do_not_make_the_log_grow(
     ledger: Ledger, facts: Facts, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """300 seconds' events for the row's hour, one line read of each command a second."""
+    """200 seconds' events for the row's hour, one line read of each command a second."""
     for _ in range(5):
         grow(ledger, facts)
     with ExitStack() as stack:
