@@ -1,14 +1,14 @@
 """B9: output without an end, and output that is cut in the midst of a character."""
 
 import contextlib
-import json
 import threading
 from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from tests.judge.real.workshop import MANIFEST, Workshop, alone, change
+from tests.judge.real.workshop import Workshop, alone, change
+from tests.requirement import shows
 from thermite.judge.verdict.reason import LOG_BUDGET
 
 MIB = 1 << 20
@@ -85,32 +85,36 @@ def test_output_without_an_end_fills_neither_memory_nor_disk(
 
 ESC = "\033[2J"
 ODD = [
-    pytest.param("\u00e9", "x", "\ufffd" + "\u00e9" * 32767 + "x", id="B9-half a character"),
+    pytest.param("é", "x", "\ufffd" + "é" * 32767 + "x", id="B9-half a character"),
     pytest.param("\0", "", "\\x00" * 65536, id="B9-NULs"),
     pytest.param(ESC, "", "\\x1b[2J" * 16384, id="B9-escape sequences"),
-    pytest.param(
-        "\033[2J", "\u00e9", "2J" + "\\x1b[2J" * 16383 + "\u00e9", id="B9-half a sequence"
-    ),
+    pytest.param("\033[2J", "é", "2J" + "\\x1b[2J" * 16383 + "é", id="B9-half a sequence"),
 ]
+
+
+def saying(unit: str, last: str, then: str) -> list[str]:
+    """A program that says a mebibyte of something on both streams."""
+    times = MIB // len(unit.encode())
+    says = f"said = ({unit!r} * {times} + {last!r}).encode()\n"
+    both = "for s in (sys.stdout, sys.stderr):\n    s.buffer.write(said)\n    s.flush()\n"
+    return ["python3", "-c", f"import os, sys\n{says}{both}{then}"]
 
 
 @pytest.mark.parametrize(("unit", "last", "kept"), ODD)
 def test_the_end_of_odd_output_is_kept_and_shown(
     bench: Workshop, unit: str, last: str, kept: str
 ) -> None:
-    """A mebibyte of it on both streams of a run, a build and a check."""
-    times = MIB // len(unit.encode())
-    says = (
-        f"import os, sys\nsaid = ({unit!r} * {times} + {last!r}).encode()\n"
-        "for s in (sys.stdout, sys.stderr):\n    s.buffer.write(said)\n    s.flush()\n"
-    )
     whole = f"exit 3: {kept}"
-    change(bench, "run", command=["python3", "-c", f"{says}os._exit(3)"])
+    change(bench, "run", command=saying(unit, last, "os._exit(3)"))
     assert alone(bench).reasons == [f"{whole[:500]}…{whole[-1500:]}"]
-    (bench.kit / "kit.json").write_text(json.dumps(MANIFEST))
-    (bench.kit / "check.py").write_text(f"{says}print('\\n{{\"pass\": true}}')")
+
+
+@shows("B9")
+def test_a_check_and_a_build_are_heard_behind_half_a_character(bench: Workshop) -> None:
+    right = "print('{\"pass\": true}')"
+    change(bench, "check", command=saying("é", "x", f"print()\n{right}"))
     assert alone(bench).verdict == "valid"
-    (bench.kit / "check.py").write_text(f"{says}print('{{\"pass\": true}}')")
-    assert alone(bench).reasons[0].startswith("check produced no result (exit 0): ")
-    change(bench, "build", command=["python3", "-c", f"{says}os._exit(3)"])
-    assert alone(bench).reasons == [f"build: build failed (exit 3)\n{kept[-1500:]}"]
+    change(bench, "check", command=saying("é", "x", right))
+    assert alone(bench).reasons[0].startswith("check produced no result (exit 0): \ufffdé")
+    change(bench, "build", command=saying("é", "x", "os._exit(3)"))
+    assert alone(bench).reasons == [f"build: build failed (exit 3)\n{'é' * 1499}x"]
