@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from thermite.harness.local_job import local_contract
 from thermite.kit.doubts import doubts
-from thermite.kit.known import MOST_BYTES, read_known
+from thermite.kit.known import MOST_BYTES, filled_in, read_known
 from thermite.kit.manifest import load_kit
+from thermite.schema.contract import Judging, RepoAt
+from thermite.schema.expectation import KnownContract
+from thermite.schema.ids import CommitId
 
 ROOT = Path(__file__).parents[2]
 LISTS = 'cells = ["small"]\nheld_out_cells = ["held"]\n'
@@ -289,3 +293,14 @@ def test_candidates_and_files_are_folders(kit: Path) -> None:
     shutil.rmtree(kit / "candidates")
     (kit / "candidates").write_text("x")
     assert problems(kit) == ["candidates is no folder: it holds a folder for each"]
+
+
+def test_who_waits_for_a_verdict_is_not_told_soon_that_the_machine_was_disturbed(kit: Path) -> None:
+    """A campaign has other things to do; a contract that says how much goes before both."""
+    assert Judging().most_discarded == 0.2
+    at = RepoAt(repo="kit", commit=CommitId("0" * 40))
+    whole = load_kit(kit)
+    fields = filled_in(whole, KnownContract())
+    assert local_contract(whole, at, fields).judging.most_discarded == 0.9
+    fields = filled_in(whole, KnownContract(judging=Judging(max_discard_share=0.3)))
+    assert local_contract(whole, at, fields).judging.most_discarded == 0.3

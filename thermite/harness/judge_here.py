@@ -125,6 +125,7 @@ class OfContract:
             raise UsageError("the contract has no objective, so it asks for no gain: leave it out")
         names = [field.name for field in msgspec.structs.fields(KnownContract)]
         fields = {name: msgspec.to_builtins(getattr(self.asked, name)) for name in names}
+        fields["judging"]["max_discard_share"] = self.asked.judging.most_discarded
         return local_contract(kit, judge.kit, fields)
 
 

@@ -44,6 +44,9 @@ NONCE_BYTES: Final = 32
 """judging, 3.1: a local job puts 32 fresh random bytes in the place of the payload's hash."""
 
 
+MOST_DISCARDED: Final = 0.9
+"""Share of blocks that the machine may disturb where nothing else is said (our figure): a host that
+takes a CPU away now and then costs whoever waits for a verdict time, and decides nothing."""
 INTERRUPTED: Final = "interrupted"
 """Why a job ended that came to no verdict of the judge."""
 
@@ -267,4 +270,8 @@ def local_contract(kit: Kit, at: RepoAt, fields: dict[str, object]) -> Contract:
         "isolation": "any",
         **fields,
     }
-    return msgspec.convert(whole, Contract)
+    contract = msgspec.convert(whole, Contract)
+    judging = contract.judging
+    if judging.max_discard_share is None:
+        judging = msgspec.structs.replace(judging, max_discard_share=MOST_DISCARDED)
+    return msgspec.structs.replace(contract, judging=judging)

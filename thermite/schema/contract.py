@@ -189,7 +189,10 @@ RuleName: TypeAlias = Literal["signflip-1", "signflip-2"]
 
 
 class Judging(Strict):
-    """The constants of the rule (judging, 3.3), with their defaults."""
+    """The constants of the rule (judging, 3.3), with their defaults.
+
+    max_discard_share: None for a fifth in a campaign, and nearly all where a person waits.
+    """
 
     held_out_weight: Share = 0.5
     held_out_allowed_loss: Loss = 0.005
@@ -207,7 +210,7 @@ class Judging(Strict):
     warmup_runs: Annotated[int, Meta(ge=0)] = 1
     settle_ms: Annotated[int, Meta(ge=0)] = 20
     reset: Literal["spin", "kernel"] | None = None
-    max_discard_share: Share = 0.2
+    max_discard_share: Share | None = None
     suspect_gain: Annotated[float, Meta(gt=1)] = 10.0
     hold_timeout_s: AtLeastOne = 604800
     startup_share_warn: Share = 0.02
@@ -215,6 +218,11 @@ class Judging(Strict):
     infra_retries: Literal[0, 1] = 1
     max_judge_s: Above0 | None = None
     rule: RuleName = "signflip-2"
+
+    @property
+    def most_discarded(self) -> float:
+        """The share of a try's blocks that the machine may disturb in a campaign."""
+        return 0.2 if self.max_discard_share is None else self.max_discard_share
 
 
 class Contract(Strict):

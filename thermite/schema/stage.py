@@ -47,8 +47,8 @@ class RunRecord(Strict):
     """How one process went, on the spawner's clock (CLOCK_MONOTONIC_RAW).
 
     t_ns: go byte to the main process's end; utime_ns, stime_ns, context switches and
-    faults: rusage of the reaping wait; maxrss_kib: KiB; psi_cpu_us and steal_ticks:
-    how far the machine's counters moved meanwhile; mhz and millidegrees: before and after;
+    faults: rusage of the reaping wait; maxrss_kib: KiB; psi_cpu_us: how far the machine's
+    counter moved meanwhile, steal_ticks: that of `cpus`; mhz and millidegrees: before and after;
     affinity_changed: a process of it was seen that had given itself other CPUs than `cpus`.
     What can't be read is None, never 0.
     """

@@ -8,13 +8,16 @@ import fcntl
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from .linux import suspended_ns
 from .loop import Step, Until
 
+_MOST_READ: Final = 1 << 16
+"""The lines of some thousand CPUs; /proc/stat has longer ones behind them."""
 _TRY_EVERY_S: Final = 0.01
 _LONGEST_WAIT_S: Final = 600.0
 """A block of another rig lasts seconds; longer than this something is stuck."""
@@ -31,12 +34,15 @@ class Counters:
     millidegrees: int | None
 
 
-def counters(cpu: int | None) -> Counters:
-    """Read the counters; cpu: whose frequency and heat, None to leave both out."""
+def counters(cpus: Collection[int], cpu: int | None) -> Counters:
+    """Read the counters.
+
+    cpus: whose stolen time counts; cpu: whose frequency and heat, None to leave both out.
+    """
     return Counters(
         suspended_ns=suspended_ns(),
         psi_cpu_us=_found("/proc/pressure/cpu", _psi_total),
-        steal_ticks=_found("/proc/stat", lambda text: int(text.split(b"\n", 1)[0].split()[8])),
+        steal_ticks=_found("/proc/stat", partial(_stolen, cpus)),
         mhz=None if cpu is None else _mhz(cpu),
         millidegrees=None if cpu is None else _found("/sys/class/thermal/thermal_zone0/temp", int),
     )
@@ -44,6 +50,17 @@ def counters(cpu: int | None) -> Counters:
 
 def _psi_total(text: bytes) -> int:
     return int(text.split(b"\n", 1)[0].rsplit(b"total=", 1)[1])
+
+
+def _stolen(cpus: Collection[int], text: bytes) -> int:
+    """Return the ticks that were stolen from some CPUs, of all where one of them is not told of.
+
+    What is taken from other CPUs does not hold up who may not use them.
+    """
+    lines = dict(line.split(None, 1) for line in text.split(b"\n") if line.startswith(b"cpu"))
+    names = [b"cpu%d" % cpu for cpu in cpus]
+    told = names if names and lines.keys() >= set(names) else [b"cpu"]
+    return sum(int(lines[name].split()[7]) for name in told)
 
 
 def _mhz(cpu: int) -> int | None:
@@ -55,7 +72,7 @@ def _found(path: str, read: Callable[[bytes], int]) -> int | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return read(os.read(fd, 4096))
+            return read(os.read(fd, _MOST_READ))
         finally:
             os.close(fd)
     except (OSError, ValueError, IndexError):

@@ -210,7 +210,7 @@ class Course:
         line.send(GO)
 
     def _counters(self) -> clock.Counters:
-        return clock.counters(min(self._cpus) if self._fields["timed"] else None)
+        return clock.counters(self._cpus, min(self._cpus) if self._fields["timed"] else None)
 
     def _watched(self, live: Live, attendant: Attendant) -> Step[None]:
         """Wait for the main process's end or for the first limit."""

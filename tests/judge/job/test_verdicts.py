@@ -166,7 +166,7 @@ def test_a_rig_that_disturbs_too_many_blocks_is_noisy(tmp_path: Path) -> None:
     made.rig.disturb = {number: {"steal_ticks": 1} for number in range(4, 400, 8)}
     verdict = verdict_of(made)
     assert verdict.verdict == "noisy_rig"
-    assert verdict.reasons == ["5 of 10 blocks were disturbed by the machine"]
+    assert verdict.reasons == ["5 of 10 blocks were disturbed by the machine (steal)"]
 
 
 def test_short_runs_are_the_kits_trouble(tmp_path: Path) -> None:

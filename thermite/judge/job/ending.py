@@ -105,8 +105,9 @@ def _kind(result: str) -> VerdictKind:
 
 def _noisy(tape: Tape) -> Ending:
     blocks = [fact for fact in tape.facts if isinstance(fact, Block)]
-    dropped = sum(block.dropped is not None for block in blocks)
-    said = f"{dropped} of {len(blocks)} blocks were disturbed by the machine"
+    dropped = [block.dropped for block in blocks if block.dropped is not None]
+    why = ", ".join(sorted({each for reasons in dropped for each in reasons.split(", ")}))
+    said = f"{len(dropped)} of {len(blocks)} blocks were disturbed by the machine ({why})"
     return Ending(kind="noisy_rig", reasons=[said])
 
 

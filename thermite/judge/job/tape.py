@@ -78,7 +78,7 @@ class Tape:
         """Whether too many blocks of this try were disturbed (judging, 3.1)."""
         blocks = list(self._blocks())
         disturbed = sum(_is_disturbed(block) for block in blocks)
-        most = self.job.contract.judging.max_discard_share * len(blocks)
+        most = self.job.contract.judging.most_discarded * len(blocks)
         return len(blocks) >= NOISE_FROM and (disturbed > most or len(blocks) >= MOST_BLOCKS)
 
     @property
