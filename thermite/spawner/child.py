@@ -82,8 +82,9 @@ class Order:
     writable: the first so many of the latter may be written in, the others read;
     realtime_s: SCHED_FIFO with at most so much CPU time at a stretch, s, or None;
     in a view of the stage's own, `folder` names the folder to run in, and view_mib bounds
-    what its shared folders hold; is_handed: the last descriptor is the stage's to keep;
-    gateway_port: of TCP, the one port that it may connect to.
+    what its shared folders hold; shown: in a plain user's, its work folder and copies;
+    is_handed: the last descriptor is the stage's to keep; gateway_port: of TCP, the one port
+    that it may connect to.
     """
 
     argv: Sequence[str]
@@ -97,6 +98,7 @@ class Order:
     realtime_s: float | None = None
     folder: str = ""
     view_mib: int | None = None
+    shown: Sequence[str] = ()
     is_handed: bool = False
     gateway_port: int | None = None
 
@@ -254,6 +256,8 @@ def _become(  # noqa: PLR0917 - all that a stage is made of
         _limit(order)
         if order.folder:
             own_view.bound(order.view_mib)
+        if order.shown:
+            own_root.show_only(order.shown[0], order.shown[1:])
         _open_door(order, rules, handed)
         if program is not None:
             linux.install_filter(program)  # it forbids what makes a view

@@ -261,7 +261,7 @@ class Ground:
                 return self._nursery.ask(number, cpus=elsewhere, may_join=may_join)
             except OSError:
                 self.end_nursery()
-        prepare = partial(prepare_for_all, is_rootless=self._is_rootless)
+        prepare = partial(prepare_for_all, is_rootless=self.is_rootless)
         self._nursery = Nursery([self._duty(one) for one in self._kinds], prepare)
         self.children.add(self._nursery.pid)
         return self._nursery.ask(number, cpus=elsewhere)
@@ -322,10 +322,11 @@ class Ground:
 
     def _view(self, shown: tuple[str, ...]) -> View:
         hidden = (self.settings.state, *self.settings.private)
-        return View(self.stage_root, is_rootless=self._is_rootless, hidden=hidden, shown=shown)
+        return View(self.stage_root, is_rootless=self.is_rootless, hidden=hidden, shown=shown)
 
     @property
-    def _is_rootless(self) -> bool:
+    def is_rootless(self) -> bool:
+        """Whether stages have machines of their own that a plain user makes."""
         return self.level.name == "namespaces"
 
     def _fork_killer(self) -> Ahead:

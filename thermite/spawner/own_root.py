@@ -37,6 +37,30 @@ def enter(view: View, *, network: bool) -> None:
     _build(view)
 
 
+def show_only(own: str, copies: Sequence[str]) -> None:
+    """Cover the stage root but for one stage's folders: those of the others are the user's, too.
+
+    Landlock alone does not keep them apart: all below a shared folder is the stage's to write, and
+    the stage root may lie there.
+
+    Args:
+        own: the work folder, right below the stage root; copies: folders that are read, likewise.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    top, folders = os.path.dirname(own), opened((own, *copies))
+    namespaces.mount("tmpfs", top, "tmpfs", _PLAIN, _HIDDEN)
+    for path in folders:
+        os.mkdir(path)
+    namespaces.close_to_writing(top)
+    for path, folder in folders.items():
+        namespaces.mount(f"/proc/self/fd/{folder}", path, None, _BIND)
+        os.close(folder)
+    for path in copies:
+        namespaces.close_to_writing(path)
+
+
 def own_networks() -> None:
     """Get the right to make networks that outlive a stage, and to let others of ours join them.
 

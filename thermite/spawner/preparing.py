@@ -119,10 +119,22 @@ def order_of(  # noqa: PLR0917 - all that a stage is given
             realtime_s=_realtime_s(ground, fields),
             folder=(fields["cwd"] or slot.folder or "") if ground.level.own_view else "",
             view_mib=fields["limits"]["rss_mib"],
+            shown=_shown(slot, fields) if ground.is_rootless else (),
             is_handed=bool(handed) and not has_all,
             gateway_port=None if slot.network else fields["gateway_port"],
         )
         yield order, [streams.out[1], err, cwd, *reach, *(() if has_all else handed)]
+
+
+def _shown(slot: Slot, fields: Fields) -> list[str]:
+    """Return a stage's work folder and the copies that it reads, or runs in."""
+    cwd = f"{fields['cwd'] or ''}/"
+    copies = [
+        path
+        for name, path in slot.copies.items()
+        if name in fields["readable"] or cwd.startswith(f"{path}/")
+    ]
+    return [slot.folder, *copies] if slot.folder else []
 
 
 def _realtime_s(ground: Ground, fields: Fields) -> float | None:
