@@ -18,8 +18,9 @@ from tests.campaign.events import (
 )
 from thermite.campaign import attempts, hill_climb
 from thermite.campaign.fold import fold, replay
-from thermite.campaign.state import State
+from thermite.campaign.state import ReAnchor, State
 from thermite.campaign.table import problem
+from thermite.report.campaign import headline, row
 from thermite.schema import event as e
 from thermite.schema.strict import Strict
 
@@ -214,3 +215,28 @@ def test_who_goes_through_the_attempts_is_not_disturbed_by_one_that_starts() -> 
     fold(state, 5, event(started(2)))
     assert [attempt.started.attempt for attempt in going] == [1]
     assert list(state.assignments[A].attempts) == [1, 2]
+
+
+def test_why_no_candidate_was_made_is_told_wherever_an_attempt_is_shown() -> None:
+    """The ledger had it, and only `watch` said so."""
+    refused = e.CandidateRefused(attempt=1, reason="changed outside", paths=["a.c", "b.c"])
+    ended = e.AttemptEnded(attempt=1, result="refused")
+    attempt = state_of([*START[:-1], refused, ended]).assignments[A].attempts[1]
+    [told] = row(1, attempt).reasons
+    assert told == "changed outside: a.c, b.c"
+
+
+def test_a_measurement_that_was_cut_short_says_by_what() -> None:
+    assignment = state_of(JUDGED).assignments[A]
+    assignment.promotions.append(
+        e.ChampionPromoted(
+            attempt=1, commit=FAST, previous=BASE, gain=0.5, interval=(0.4, 0.6), marks=[]
+        )
+    )
+    blocks = [
+        e.Block(attempt=None, tries=1, stage="re_anchor", block=n, d={}, D=None, dropped=why)
+        for n, why in enumerate([None, "steal", "steal, suspended"])
+    ]
+    assignment.re_anchors.append(ReAnchor(1, facts=[*blocks]))
+    said = "was not measured again: 2 of 3 blocks were disturbed (steal, suspended)"
+    assert headline(assignment).endswith(said)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,27 @@ def test_kit_fit_says_all_that_does_not_fit(tmp_path: Path) -> None:
             "held_out_cells names cell odd, which the kit does not have",
         ],
     }
+
+
+def test_a_time_whose_direction_was_forgotten_is_warned_of_before_anything_is_sent(
+    tmp_path: Path,
+) -> None:
+    """A contract without it took the slower one for better, and promoted it."""
+    whole = tomllib.loads((ROOT / "examples/matmul/contract.toml").read_text())
+    whole["objective"] = {"primary": {"metric": "seconds"}}
+    kit = tmp_path / "kit"
+    shutil.copytree(ROOT / "kits/demo-cpu", kit)
+    manifest = json.loads((kit / "kit.json").read_text())
+    manifest["metrics"]["seconds"] = {"from": "time"}
+    (kit / "kit.json").write_text(json.dumps(manifest))
+    (tmp_path / "c.json").write_text(json.dumps(whole))
+    done = thermite("kit", "fit", str(kit), "--contract", str(tmp_path / "c.json"), cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == (
+        "warning: objective.primary: seconds is the run's time, and direction max, which is also"
+        " what holds where none is written, takes the slower for the better: write"
+        ' direction = "min"\n'
+    )
 
 
 def test_kit_fit_shows_a_broken_kit_and_a_broken_contract_together(tmp_path: Path) -> None:

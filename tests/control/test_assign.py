@@ -346,3 +346,11 @@ def test_control_needs_nothing_on_its_path_but_git(
         text=True,
     )
     assert done.stdout.splitlines()[1] == "[]"
+
+
+def test_a_time_to_be_improved_upwards_is_warned_of(
+    home: ControlHome, project: Path, kit: Path
+) -> None:
+    contract = contract_at(project, objective={"primary": {"metric": "seconds"}})
+    [said] = checked(home, contract, kit=kit).warnings
+    assert said.startswith("objective.primary: seconds is the run's time, and direction max")

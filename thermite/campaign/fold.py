@@ -204,8 +204,9 @@ def _candidate_submitted(state: State, event: e.Event, data: e.CandidateSubmitte
     attempt.commit, attempt.tree, attempt.paths = data.commit, data.tree, data.paths
 
 
-def _candidate_refused(state: State, event: e.Event, _: e.CandidateRefused) -> None:
-    _attempt(state, event).status = "judged"
+def _candidate_refused(state: State, event: e.Event, data: e.CandidateRefused) -> None:
+    attempt = _attempt(state, event)
+    attempt.status, attempt.refused = "judged", data.in_words()
 
 
 def _attempt_ended(state: State, event: e.Event, data: e.AttemptEnded) -> None:

@@ -48,7 +48,8 @@ class Attempt:
 
     tries: how often the judge took it from the queue; facts: what the ledger holds of the
     present try; outputs: digest of the candidate's build outputs; checked: what came of each
-    goal in each pass of this try; votes and reviewed: of review goals; hold_reasons and
+    goal in each pass of this try; votes and reviewed: of review goals; refused: why no candidate
+    was made of it; hold_reasons and
     held_at, RFC 3339: of the hold; spendings: events about what was spent on it; result: set at
     the end.
     """
@@ -65,6 +66,7 @@ class Attempt:
     checked: dict[tuple[str, str], GoalChecked] = field(default_factory=dict)
     votes: dict[str, list[ReviewVote]] = field(default_factory=dict)
     reviewed: dict[str, bool] = field(default_factory=dict)
+    refused: str = ""
     verdict: Verdict | None = None
     hold: str | None = None
     hold_reasons: list[str] = field(default_factory=list)

@@ -9,7 +9,7 @@ from thermite.cli.exits import CommandEnds, Exit
 from thermite.cli.kit_check import examined
 from thermite.cli.output import Output, with_output
 from thermite.control.contract_file import read_contract_file
-from thermite.kit.fit import fit_problems
+from thermite.kit.fit import fit_problems, fit_warnings
 from thermite.schema.contract import Contract
 from thermite.schema.contract_text import contract_of
 
@@ -26,11 +26,16 @@ def command(output: Output, *, folder: Path, file: Path, target: str) -> None:
     found = examined(folder)
     contract = contract_of(read_contract_file(file).fields, completed=False)
     problems = [f"kit: {text}" for text in found.problems]
+    warnings: list[str] = []
     if not isinstance(contract, Contract):
         problems += [f"contract: {one}" for one in contract]
     elif found.kit is not None:
         problems += fit_problems(found.kit, contract, target)
-    output.document({"ok": not problems, "problems": problems})
+        warnings = fit_warnings(found.kit, contract)
+    told = {"warnings": warnings} if warnings else {}
+    output.document({"ok": not problems, "problems": problems, **told})
+    for text in warnings:
+        output.warn(text)
     for text in problems:
         output.result(text)
     if problems:

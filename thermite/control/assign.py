@@ -32,6 +32,7 @@ from thermite.control.settings import (
 from thermite.control.sources import is_pinned, note_sent_kit, shadow_warnings
 from thermite.control.uncommitted import uncommitted_warnings
 from thermite.errors import UnreachableError
+from thermite.kit.fit import fit_warnings
 from thermite.schema.contract import McpServer
 from thermite.schema.ids import Sha256, is_sha256
 
@@ -105,6 +106,8 @@ def prepare(
         judged_by = whole.contract.project.kit
         if kit is not None and judged_by is not None:
             warnings += shadow_warnings(home, kit, judged_by.commit)
+        if whole.kit is not None:
+            warnings += fit_warnings(whole.kit, whole.contract)
         warnings += _uncommitted_warnings(file, whole)
         warnings += _model_warnings(whole, hashes) + _pointer_warnings(whole)
         bundles = [bundle_parcel(parcel, scratch) for parcel in whole.parcels]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from thermite.schema.contract import CodeGoal, Contract, ThresholdGoal
+from thermite.schema.contract import CodeGoal, Contract, Guard, Primary, ThresholdGoal
 from thermite.schema.contract_rules import cell_problems, evidence_problems
 from thermite.schema.document import printable
-from thermite.schema.kit import Kit
+from thermite.schema.kit import Kit, TimeMetric
 
 DOES_NOT_FIT = "the kit does not fit the contract: "
 """What stands before the problems, which are joined with `; `."""
@@ -28,6 +28,21 @@ def fit_problems(kit: Kit, contract: Contract, rig_target: str) -> list[str]:
     else:
         problems += _goal_problems(kit, contract)
     return list(dict.fromkeys(printable(text) for text in problems))
+
+
+def fit_warnings(kit: Kit, contract: Contract) -> list[str]:
+    """Return what fits and is hardly meant: the slower of two taken for the better."""
+    asked = contract.objective
+    named: list[tuple[str, Primary | Guard]] = []
+    if asked is not None:
+        named.append(("objective.primary", asked.primary))
+    named += [(f"guards[{at}]", guard) for at, guard in enumerate(contract.guards)]
+    return [
+        f"{place}: {one.metric} is the run's time, and direction max, which is also what holds"
+        ' where none is written, takes the slower for the better: write direction = "min"'
+        for place, one in named
+        if isinstance(kit.metrics.get(one.metric), TimeMetric) and one.direction == "max"
+    ]
 
 
 def _target_problems(kit: Kit, rig_target: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import msgspec
 from thermite.campaign import hill_climb, limits, review
 from thermite.campaign.state import Assignment, Attempt, State
 from thermite.report import goal
-from thermite.schema.event import Interval
+from thermite.schema.event import Block, Interval
 from thermite.schema.strict import Strict
 
 IN_WORDS: Final[dict[str, str]] = {
@@ -86,7 +86,7 @@ def _reasons(attempt: Attempt) -> list[str]:
     if attempt.status == "held":
         return [] if attempt.hold == review.REVIEW else [f"held for {attempt.hold}", *found]
     if attempt.verdict is None:
-        return []
+        return [attempt.refused] if attempt.refused else []
     by_hand = ["a person released it"] if attempt.released else []
     return [*by_hand, *attempt.verdict.reasons]
 
@@ -126,8 +126,21 @@ def headline(assignment: Assignment) -> str:
     gain = assignment.gain
     told = f"{count} promotion{'s' if count > 1 else ''}; champion {champion}"
     if gain is None:
-        return f"{told}; its gain over {start} was not measured again"
+        return f"{told}; its gain over {start} was not measured again{_cut_short(assignment)}"
     return f"{told}; measured again {percent(gain)} {span(assignment.interval)} over {start}"
+
+
+def _cut_short(assignment: Assignment) -> str:
+    """Return why the last measurement of the champion came to no figure, where blocks tell."""
+    last = assignment.re_anchors[-1] if assignment.re_anchors else None
+    if last is None or last.decision is not None:
+        return ""
+    blocks = [fact for fact in last.facts if isinstance(fact, Block)]
+    dropped = [block.dropped for block in blocks if block.dropped is not None]
+    if not dropped:
+        return ""
+    why = ", ".join(sorted({each for reasons in dropped for each in reasons.split(", ")}))
+    return f": {len(dropped)} of {len(blocks)} blocks were disturbed ({why})"
 
 
 def isolation_sentence(state: State) -> str:

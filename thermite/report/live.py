@@ -68,8 +68,7 @@ def _started(state: State, event: e.Event, data: e.AttemptStarted) -> str:
 
 
 def _candidate_refused(state: State, event: e.Event, data: e.CandidateRefused) -> str:
-    paths = f": {', '.join(data.paths)}" if data.paths else ""
-    return f"{_name(state, event, data.attempt)}: refused, {data.reason}{paths}"
+    return f"{_name(state, event, data.attempt)}: refused, {data.in_words()}"
 
 
 def _decision(state: State, event: e.Event, data: e.Decision) -> str | None:

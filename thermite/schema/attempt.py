@@ -51,6 +51,10 @@ class CandidateRefused(Strict):
     reason: str
     paths: list[str]
 
+    def in_words(self) -> str:
+        """Return the reason with the paths that are to blame."""
+        return f"{self.reason}: {', '.join(self.paths)}" if self.paths else self.reason
+
 
 class AttemptEnded(Strict):
     """result: the verdict, or refused, no_change, limit, killed, error."""

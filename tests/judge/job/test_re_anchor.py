@@ -9,7 +9,7 @@ from tests.simulated_rig import SimulatedRig, program
 from thermite.errors import InfrastructureError
 from thermite.judge.job import re_anchor, selftest
 from thermite.judge.verdict.noise import grade, robust_sd
-from thermite.schema.event import Decision, JudgeStarted, Run
+from thermite.schema.event import Block, Decision, JudgeStarted, Run
 
 
 def desk(tmp_path: Path, new: bytes, **rig: object) -> SimulatedDesk:
@@ -48,6 +48,22 @@ def test_where_it_is_not_possible_the_claim_says_why(tmp_path: Path, new: bytes,
     made = desk(tmp_path, new)
     claim = re_anchor(made.job(kind="re_anchor", attempt=None), made.desk())
     assert (claim.gain, claim.interval, claim.reason) == (None, None, why)
+
+
+def test_blocks_that_the_machine_disturbs_cost_a_claim_time_alone(tmp_path: Path) -> None:
+    """It was given up after the tenth, and nobody said why."""
+    made = desk(tmp_path, program(name="new", ms=20))
+    made.rig.disturb = {number: {"steal_ticks": 1} for number in range(9, 4000, 12)}
+    claim = re_anchor(made.job(kind="re_anchor", attempt=None), made.desk())
+    assert (claim.blocks, claim.reason) == (20, None)
+    assert sum(block.dropped == "steal" for block in made.of(Block)) > 5
+
+
+def test_where_nearly_all_are_disturbed_there_is_no_claim(tmp_path: Path) -> None:
+    made = desk(tmp_path, program(name="new", ms=20))
+    made.rig.disturb = {number: {"steal_ticks": 1} for number in range(9, 4000)}
+    claim = re_anchor(made.job(kind="re_anchor", attempt=None), made.desk())
+    assert claim.reason == ("not possible: 10 of 10 blocks were disturbed by the machine (steal)")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ MOST_INTERRUPTED = 3
 """Interrupted blocks of an attempt; the fourth ends it (judging, 3.10)."""
 NOISE_FROM = 10
 """Blocks of a try from which its share of disturbed ones counts (judging, 3.1)."""
+RE_ANCHOR_DISTURBED = 0.9
+"""Share of blocks that may be disturbed where a figure is measured once, and no verdict hangs on it
+(our figure): to drop more of them takes time alone."""
 MOST_BLOCKS = 1000
 """A try ends as noisy at so many blocks even when the contract allows any share (our bound)."""
 
@@ -78,8 +81,13 @@ class Tape:
         """Whether too many blocks of this try were disturbed (judging, 3.1)."""
         blocks = list(self._blocks())
         disturbed = sum(_is_disturbed(block) for block in blocks)
-        most = self.job.contract.judging.most_discarded * len(blocks)
+        most = self._most_disturbed * len(blocks)
         return len(blocks) >= NOISE_FROM and (disturbed > most or len(blocks) >= MOST_BLOCKS)
+
+    @property
+    def _most_disturbed(self) -> float:
+        share = self.job.contract.judging.most_discarded
+        return max(share, RE_ANCHOR_DISTURBED) if self.job.kind == "re_anchor" else share
 
     @property
     def run_seconds(self) -> float:

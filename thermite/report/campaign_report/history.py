@@ -226,6 +226,8 @@ def _changes(assignment: Assignment) -> list[Change]:
 def _cases(assignment: Assignment, found: Gathered) -> list[Case]:
     held_out = set(assignment.contract.held_out_cells)
     cases = []
+    if assignment.gain is None:  # what was cut short is no figure
+        return []
     for cell, ratios in found.anchor_d.items():
         # In a re-anchor the start stands in the champion's place.
         start, now = (found.anchor_ns[one, cell] for one in ("champion", "candidate"))
