@@ -32,7 +32,11 @@ def trusting(desk: Desk) -> dict[str, str]:
     trust = read_trust("".join(lines).encode())
     trust[2] = msgspec.structs.replace(trust[2], revoked_since="2026-01-31T12:00:00Z")
     desk.rig.write_card(trust=Trust(version=4, keys=trust))
-    (desk.folder / "next.txt").write_text("".join(lines), encoding="utf-8")
+    (desk.folder / "next.txt").write_text("".join(lines[:2]), encoding="utf-8")
+    (desk.folder / "back.txt").write_text("".join(lines), encoding="utf-8")
+    taken_over = [line.replace("role=root", "role=command") for line in lines[:1]]
+    taken_over += [line.replace("role=command", "role=root") for line in lines[1:2]]
+    (desk.folder / "over.txt").write_text("".join(taken_over), encoding="utf-8")
     return ids
 
 
@@ -66,6 +70,14 @@ FUTURE = "2999-01-31T12:00:00Z"
             "trust next.txt --version 5 --key mine", 2, "role root", id="trust by no root"
         ),
         pytest.param("trust next.txt --version 4 --key root", 2, "--version 5", id="old version"),
+        pytest.param("trust back.txt --version 5 --key root", 2, "--readmit", id="a revoked key"),
+        pytest.param(
+            "rotate back.txt --new-root keys/root.key --version 5 --key root",
+            2,
+            "this rig has revoked",
+            id="a revoked key beside a new root",
+        ),
+        pytest.param("trust over.txt --version 5 --key root", 2, "--new-root", id="another root"),
         pytest.param(
             "rotate next.txt --new-root keys/root.key --version 9 --key root",
             2,
@@ -94,10 +106,11 @@ def test_what_a_rig_would_take_about_trust_is_sent(desk: Desk, trusting: dict[st
         ("revoke", trusting["mine"]),
         ("revoke", trusting["lost"], "--since", "2026-01-01T00:00:00Z"),
         ("trust", "next.txt", "--version", "5"),
+        ("trust", "back.txt", "--version", "5", "--readmit"),
     ):
         told = desk.told("key", *words, "--rig", "bench", "--key", "keys/root.key")
         desk.rig.answer((desk.rig.inbox / "new" / told["file"]).read_bytes(), "accepted")
-    assert len(desk.rig.dropped(".cmd.json")) == before + 3
+    assert len(desk.rig.dropped(".cmd.json")) == before + 4
 
 
 def test_a_trust_that_was_just_sent_is_waited_for(desk: Desk, trusting: dict[str, str]) -> None:

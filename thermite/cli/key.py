@@ -24,6 +24,7 @@ from thermite.control.order import Order, sign_order
 from thermite.control.receipts import after
 from thermite.control.rigs import KnownRig, known_rig
 from thermite.control.trusting import (
+    check_keys,
     check_revocation,
     check_signer,
     check_version,
@@ -37,6 +38,9 @@ from thermite.schema.ids import is_hex32
 _ID_DIGITS = 32
 """Of a key's fingerprint, the first digits are its id (ledger and signing, 3.8)."""
 _VERSION = Whole(2)
+_readmit = click.option(
+    "--readmit", is_flag=True, help="Trust a key again that the rig has revoked."
+)
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
 
@@ -86,6 +90,7 @@ def list_keys(output: Output, *, home: ControlHome, rig_name: str | None) -> Non
 @click.option("--state", type=PATH, help="On the rig itself, stopped: the rig's folder.")
 @click.option("--replace", is_flag=True, help="With --state: the root is lost, start anew.")
 @click.option("--yes", is_flag=True, help="With --state: do not ask.")
+@_readmit
 @with_wait
 @with_key
 @with_home
@@ -100,6 +105,7 @@ def trust(  # noqa: PLR0913 - an option each
     state: Path | None,
     replace: bool,
     yes: bool,
+    readmit: bool,
     wait: bool,
     timeout_s: float,
     key: Path | None,
@@ -124,7 +130,9 @@ def trust(  # noqa: PLR0913 - an option each
         raise UsageError("give --rig and --version, or on the rig --state")
     signer = signing_key(home, key, passphrase_file)
     wait_s = timeout_s if wait else None
-    _send_trust(output, home, rig_name, version, raw=raw, signers=[signer], wait_s=wait_s)
+    _send_trust(
+        output, home, rig_name, version, raw=raw, signers=[signer], wait_s=wait_s, readmit=readmit
+    )
 
 
 @command.command(
@@ -134,6 +142,7 @@ def trust(  # noqa: PLR0913 - an option each
 @click.option("--new-root", type=PATH, required=True, help="The key that becomes root.")
 @rig_option
 @click.option("--version", type=_VERSION, required=True, help="One above the rig's version.")
+@_readmit
 @with_wait
 @with_key
 @with_home
@@ -146,6 +155,7 @@ def rotate(  # noqa: PLR0913 - an option each
     new_root: Path,
     rig_name: str,
     version: int,
+    readmit: bool,
     wait: bool,
     timeout_s: float,
     key: Path | None,
@@ -159,7 +169,9 @@ def rotate(  # noqa: PLR0913 - an option each
     old = signing_key(home, key, passphrase_file)
     new = signing_key(home, new_root, passphrase_file)
     raw, wait_s = _read(file), timeout_s if wait else None
-    _send_trust(output, home, rig_name, version, raw=raw, signers=[old, new], wait_s=wait_s)
+    _send_trust(
+        output, home, rig_name, version, raw=raw, signers=[old, new], wait_s=wait_s, readmit=readmit
+    )
 
 
 @command.command("revoke", epilog="Example: thermite key revoke 3f9c… --rig bench --key root.key")
@@ -268,12 +280,14 @@ def _send_trust(
     raw: bytes,
     signers: list[SigningKey],
     wait_s: float | None,
+    readmit: bool,
 ) -> None:
     keys, rig, now = read_trust(raw), known_rig(home, rig_name), datetime.now(UTC)
     known = _trust_of(output, home, rig_name)
     if known is not None:
         check_version(known, version)
         check_signer(known, signers[0].public, "update_trust", now)
+        check_keys(known, keys, [one.public for one in signers], readmit=readmit)
     order = sign_order(
         "update_trust",
         TrustBody(version=version, keys=keys),

@@ -95,6 +95,32 @@ def check_version(trust: Trust, version: int) -> None:
         )
 
 
+def check_keys(
+    trust: Trust, keys: Sequence[TrustedKey], signers: Sequence[PublicKey], *, readmit: bool
+) -> None:
+    """Refuse to send whom the rig would refuse as root, or who comes back unnoticed.
+
+    Args:
+        keys: of the next trust; signers: who signs it; readmit: a revoked key is meant.
+
+    Raises:
+        UsageError: the new root does not sign, or the rig has revoked one of the keys.
+    """
+    root = next((one for one in keys if "root" in one.roles), None)
+    if root is not None and root.public not in {one.base64 for one in signers}:
+        raise UsageError(
+            f"key {root.id} ({root.label}) becomes root and does not sign: give its key file to"
+            " thermite key rotate --new-root"
+        )
+    gone = {one.id: one for one in trust.keys if one.revoked_since is not None}
+    back = [gone[one.id] for one in keys if one.id in gone and one.revoked_since is None]
+    if back and not readmit:
+        raise UsageError(
+            f"this rig has revoked {_named(back)}, and orders of such a key would be accepted"
+            " again: take its line out of the file, or say --readmit"
+        )
+
+
 def check_revocation(trust: Trust, key: str, since: str) -> None:
     """Refuse to revoke what no order can take out of this rig's trust.
 
