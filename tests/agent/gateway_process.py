@@ -93,6 +93,14 @@ class RunningGateway:
             time.sleep(0.01)
         return self.calls
 
+    def until_noted(self, words: str, count: int = 1) -> list[str]:
+        """Return the notes once so many have these words: an answer may be read before them."""
+        end = time.monotonic() + 30
+        while sum(words in note for note in self.notes) < count:
+            assert time.monotonic() < end, self.notes
+            time.sleep(0.01)
+        return self.notes
+
     def _listen(self) -> None:
         while (message := self._message()) is not None:
             if isinstance(message, Called):

@@ -198,6 +198,7 @@ def test_names_that_no_model_takes_are_mapped_and_clashes_numbered(whole: Runnin
     said = {asyncio.run(call(whole, name)) for name in odd}
     assert said == {"odd", "odd too"}
     assert asyncio.run(call(whole, "brain__" + "n" * 57)) == "long"
+    whole.until_noted("agents see tool", 3)
     noted = [note for note in whole.notes if "agents see tool" in note]
     assert len(noted) == 3
     assert sum("another tool has its name" in note for note in noted) == 1
@@ -258,7 +259,7 @@ def test_a_server_that_never_works_takes_no_other_with_it(
         assert asyncio.run(call(one, "other__search_code", text="x")) == "found x"
         seen = asyncio.run(names(one, both.token))
         assert {name.partition("__")[0] for name in seen} == {"other"}
-        noted = [note for note in one.notes if note.startswith("MCP server brain: ")]
+        noted = [note for note in one.until_noted(why) if note.startswith("MCP server brain: ")]
         assert any(why in note for note in noted), one.notes
 
 
