@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import socket
 import sys
 import sysconfig
+import threading
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +24,7 @@ from tests.requirement import shows
 from tests.simulated_campaign import Home, Life
 from thermite.cli.rig_serve import gateway_reach
 from thermite.harness.book import Draft
-from thermite.harness.gateway import sources
+from thermite.harness.gateway import Gateway, sources
 from thermite.ledger.replay import recorded
 from thermite.rig.stages import Stages
 from thermite.schema.contract import McpServer
@@ -107,6 +109,22 @@ def told(life: Life) -> tuple[list[Any], list[ToolCalled], AgentFinished]:
     (finished,) = [event.data for event in rows if isinstance(event.data, AgentFinished)]
     said = (life.home.rig.blobs / str(finished.transcript)).read_text().splitlines()
     return [json.loads(line) for line in said], calls, finished
+
+
+def test_a_gateway_that_ends_at_the_campaigns_own_end_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its line was closed, and not forgotten yet: the campaign ended with Bad file descriptor."""
+    gateway = Gateway.__new__(Gateway)
+    gateway._changed, gateway._is_over, gateway._slot = threading.Condition(), False, None
+    monkeypatch.setattr(Gateway, "_keep", lambda *_: None)
+    line, other = socket.socketpair()
+    line.close()
+    other.close()
+    gateway._to_hang_up = line
+    with gateway.running("gateway-0", []):
+        pass
+    assert gateway._is_over
 
 
 @shows("K-075")

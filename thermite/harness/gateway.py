@@ -142,7 +142,8 @@ class Gateway:
                 if self._slot is not None:
                     self._slot.stop()
                 if self._to_hang_up is not None:  # it may start just now
-                    self._to_hang_up.shutdown(socket.SHUT_RDWR)
+                    with contextlib.suppress(OSError):  # or have ended
+                        self._to_hang_up.shutdown(socket.SHUT_RDWR)
             thread.join()
 
     @contextlib.contextmanager
