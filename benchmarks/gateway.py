@@ -12,9 +12,7 @@ Aim: at most 15 ms median through the gateway. `gateway.py [--calls N]`
 import argparse
 import asyncio
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,27 +24,16 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 try:
-    import httpx2
     from mcp import StdioServerParameters
     from mcp.client.client import Client
     from mcp.client.stdio import stdio_client
-    from mcp.client.streamable_http import streamable_http_client
+
+    from tests.agent.gateway_process import agent, gateway
 except ImportError as error:
     sys.exit(f"{error}: pip install 'thermite-rig[mcp]'")
 
-from thermite.agent.gateway.wire import (
-    HEAD,
-    Begin,
-    Caller,
-    Ready,
-    Server,
-    SetUp,
-    frame,
-    from_gateway,
-    length,
-)
+from thermite.agent.gateway.wire import Caller, Server
 
-ROOT: Final = Path(__file__).parents[1]
 CALLS: Final = 200
 WARM_UP: Final = 10
 AIM_MS: Final = 15.0
@@ -62,58 +49,12 @@ server.run("stdio")
 """
 
 
-class Gateway:
-    """A gateway process with one server and one caller in an attempt."""
-
-    def __init__(self, folder: Path, command: list[str]) -> None:
-        self.line, theirs = socket.socketpair()
-        code = "import os, sys; os.dup2(int(sys.argv[1]), 4); os.execv(sys.argv[2], sys.argv[2:])"
-        argv = [sys.executable, "-P", "-m", "thermite.agent.gateway"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, str(theirs.fileno()), *argv],
-            pass_fds=(theirs.fileno(), 4),
-            cwd=folder,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(folder)},
-        )
-        theirs.close()
-        caller = Caller(token=TOKEN, kind="workers", lane=0, grants={"bench": None})
-        server = Server(name="bench", command=command)
-        setup = SetUp(servers=[server], callers=[caller], inside_port=1, path=os.environ["PATH"])
-        self.line.sendall(frame(setup))
-        first = from_gateway(self._read(length(self._read(HEAD.size))))
-        if not isinstance(first, Ready):
-            raise TypeError(f"the gateway says {first}")
-        self.port = first.port
-        self.line.sendall(frame(Begin(token=TOKEN, calls=-(1 << 30))))  # no limit of calls
-
-    def _read(self, size: int) -> bytes:
-        raw = self.line.recv(size, socket.MSG_WAITALL)
-        if len(raw) < size:
-            raise RuntimeError("the gateway has ended")
-        return raw
-
-    def close(self) -> None:
-        """Hang up and wait for its end."""
-        self.line.close()
-        self.process.wait(30)
-
-
 @asynccontextmanager
 async def direct(command: list[str]) -> AsyncIterator[Client]:
     """A client whose server is its own child."""
     wanted = StdioServerParameters(command=command[0], args=command[1:])
     async with Client(stdio_client(wanted)) as client:
         yield client
-
-
-@asynccontextmanager
-async def through(port: int) -> AsyncIterator[Client]:
-    """A client of the gateway."""
-    said = {"authorization": f"Bearer {TOKEN}"}
-    async with httpx2.AsyncClient(headers=said, timeout=60) as http:
-        url = f"http://127.0.0.1:{port}/mcp"
-        async with Client(streamable_http_client(url, http_client=http)) as client:
-            yield client
 
 
 async def timed(client: Client, tool: str) -> float:
@@ -128,7 +69,7 @@ async def timed(client: Client, tool: str) -> float:
 
 async def measure(calls: int, command: list[str], port: int) -> tuple[list[float], list[float]]:
     """Return the times of both sides, ms, call by call in turns."""
-    async with direct(command) as here, through(port) as there:
+    async with direct(command) as here, agent(port, TOKEN) as there:
         pairs = [
             (await timed(here, "echo"), await timed(there, "bench__echo"))
             for _ in range(WARM_UP + calls)
@@ -152,11 +93,11 @@ def main(argv: list[str]) -> None:
         program = Path(folder) / "server.py"
         program.write_text(SERVER, encoding="utf-8")
         command = [sys.executable, str(program)]
-        gateway = Gateway(Path(folder), command)
-        try:
-            straight, over = asyncio.run(measure(calls, command, gateway.port))
-        finally:
-            gateway.close()
+        server = Server(name="bench", command=command)
+        caller = Caller(token=TOKEN, kind="workers", lane=0, grants={"bench": None})
+        most = WARM_UP + calls
+        with gateway(Path(folder), [server], caller, calls=most) as one:
+            straight, over = asyncio.run(measure(calls, command, one.port))
     print(f"{calls} calls of one tool, in turns")
     print(row("straight, stdio", straight))
     print(row("through the gateway", over))
