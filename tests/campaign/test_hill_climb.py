@@ -238,5 +238,5 @@ def test_a_measurement_that_was_cut_short_says_by_what() -> None:
         for n, why in enumerate([None, "steal", "steal, suspended"])
     ]
     assignment.re_anchors.append(ReAnchor(1, facts=[*blocks]))
-    said = "was not measured again: 2 of 3 blocks were disturbed (steal, suspended)"
+    said = "was not measured again: 2 of 3 blocks were disturbed by the machine (steal, suspended)"
     assert headline(assignment).endswith(said)

@@ -152,11 +152,10 @@ def send(home: ControlHome, prepared: Prepared, key: SigningKey) -> tuple[Order,
     for package in prepared.packages:
         if package.file is not None:
             drop_file(Path(rig.inbox), package.name, package.file)
-    name = send_order(home, rig, order)
     for parcel in prepared.completed.parcels:
-        if parcel.kind == "kit":
+        if parcel.kind == "kit":  # before the order: nothing may fail behind it
             note_sent_kit(home, parcel.source)
-    return order, name
+    return order, send_order(home, rig, order)
 
 
 def send_order(home: ControlHome, rig: KnownRig, order: Order) -> str:

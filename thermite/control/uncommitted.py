@@ -19,6 +19,8 @@ _MOST_LISTED: Final = 16 << 20
 _MOST_S: Final = 10.0
 _MOST_BYTES: Final = 256 << 20
 """What is read of a project, a second's work (our figure); in a larger one nothing is said."""
+_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Whatever has come in a file's place meanwhile, a pipe too, holds nobody up."""
 _NAMED: Final = 3
 _HASHES: Final = {40: hashlib.sha1, 64: hashlib.sha256}
 _MODULE: Final = "160000"
@@ -48,8 +50,9 @@ def changed_files(repo: Path) -> list[str]:
     if not (repo / ".git").exists():
         return []
     try:
-        head, index = _listed(repo, "ls-tree", "-r", "HEAD"), _listed(repo, "ls-files", "--stage")
-        staged = {path for path, entry in head.items() ^ index.items()}
+        head = _listed(repo, 2, "ls-tree", "-r", "--full-tree", "HEAD")
+        index = _listed(repo, 1, "ls-files", "--stage")
+        staged = {path for path, _ in head.items() ^ index.items()}
         differing = set(_differing(repo, head)) - staged
         return sorted(staged | (differing - _turned(repo, differing)))
     except (GitError, _TooMuchError):
@@ -64,16 +67,14 @@ def _git(repo: Path, command: str, *args: str, stdin: bytes = b"") -> bytes:
     return git(repo, command, *args, stdin=stdin, timeout_s=_MOST_S, most_output=_MOST_LISTED)
 
 
-def _listed(repo: Path, command: str, *args: str) -> dict[str, tuple[str, str]]:
-    """Return path to mode and blob, of a tree or of the index; modules are left out."""
-    scope = ["--full-tree"] if command == "ls-tree" else []
+def _listed(repo: Path, column: int, command: str, *args: str) -> dict[str, tuple[str, str]]:
+    """Return path to mode and blob, which stands in this column; modules are left out."""
     found = {}
-    for line in _git(repo, command, "-z", *scope, *args, "--").split(b"\0")[:-1]:
-        words, _, path = line.partition(b"\t")
-        mode, *_, name = (word.decode("ascii") for word in words.split())
-        blob = words.split()[1].decode("ascii") if command == "ls-files" else name
-        if mode != _MODULE:
-            found[os.fsdecode(path)] = mode, blob
+    for line in _git(repo, command, "-z", *args, "--").split(b"\0")[:-1]:
+        told, _, path = line.partition(b"\t")
+        words = told.decode("ascii").split()
+        if words[0] != _MODULE:
+            found[os.fsdecode(path)] = words[0], words[column]
     return found
 
 
@@ -105,7 +106,7 @@ def _found(path: Path, most: int) -> tuple[str, bytes] | None:
             return None
         if found.st_size > most:
             raise _TooMuchError
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, _OPEN), "rb") as file:
             return "100755" if found.st_mode & stat.S_IXUSR else "100644", file.read(most)
     except OSError:
         return None

@@ -8,6 +8,7 @@ from thermite.campaign import hill_climb, limits, review
 from thermite.campaign.state import Assignment, Attempt, State
 from thermite.report import goal
 from thermite.schema.event import Block, Interval
+from thermite.schema.judging import drops_in_words
 from thermite.schema.strict import Strict
 
 IN_WORDS: Final[dict[str, str]] = {
@@ -136,11 +137,7 @@ def _cut_short(assignment: Assignment) -> str:
     if last is None or last.decision is not None:
         return ""
     blocks = [fact for fact in last.facts if isinstance(fact, Block)]
-    dropped = [block.dropped for block in blocks if block.dropped is not None]
-    if not dropped:
-        return ""
-    why = ", ".join(sorted({each for reasons in dropped for each in reasons.split(", ")}))
-    return f": {len(dropped)} of {len(blocks)} blocks were disturbed ({why})"
+    return f": {drops_in_words(blocks)}" if any(block.drops for block in blocks) else ""
 
 
 def isolation_sentence(state: State) -> str:

@@ -4,6 +4,7 @@ Units are in the names; t_ns and the like are integers, what a check printed sta
 text, so that a decision can be recomputed to the last digit. Source: judging, 3.8.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -125,6 +126,18 @@ class Block(Strict):
     d: dict[str, float]
     D: float | None
     dropped: str | None
+
+    @property
+    def drops(self) -> list[str]:
+        """Each reason why it was dropped, without what `infra: …` says more; none: it counts."""
+        return [] if self.dropped is None else self.dropped.split(":")[0].split(", ")
+
+
+def drops_in_words(blocks: Sequence[Block]) -> str:
+    """Return how many of some blocks were dropped, and for what."""
+    dropped = [block.drops for block in blocks if block.drops]
+    why = ", ".join(sorted({reason for reasons in dropped for reason in reasons}))
+    return f"{len(dropped)} of {len(blocks)} blocks were disturbed by the machine ({why})"
 
 
 class Decision(Strict):

@@ -14,6 +14,7 @@ from thermite.judge.verdict import reason, words
 from thermite.judge.verdict.rule import secondary_claims
 from thermite.schema.event import Block, CellValues, Decision, Interval, Run, Verdict
 from thermite.schema.job import Held, Job
+from thermite.schema.judging import drops_in_words
 from thermite.schema.rule import RuleParameters
 from thermite.schema.stage import IsolationRecord
 from thermite.schema.strict import Strict
@@ -104,10 +105,7 @@ def _kind(result: str) -> VerdictKind:
 
 
 def _noisy(tape: Tape) -> Ending:
-    blocks = [fact for fact in tape.facts if isinstance(fact, Block)]
-    dropped = [block.dropped for block in blocks if block.dropped is not None]
-    why = ", ".join(sorted({each for reasons in dropped for each in reasons.split(", ")}))
-    said = f"{len(dropped)} of {len(blocks)} blocks were disturbed by the machine ({why})"
+    said = drops_in_words([fact for fact in tape.facts if isinstance(fact, Block)])
     return Ending(kind="noisy_rig", reasons=[said])
 
 

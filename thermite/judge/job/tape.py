@@ -111,4 +111,4 @@ def _is_of(fact: Run | Check, block: Block) -> bool:
 
 
 def _is_disturbed(block: Block) -> bool:
-    return block.dropped is not None and not DISTURBANCES.isdisjoint(block.dropped.split(", "))
+    return not DISTURBANCES.isdisjoint(block.drops)
