@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.golden.make_promotion import KEY, make
+from tests.simulated_campaign import Home, Life
 from tests.tools.test_verify_ledger import doctored, resigned
 from thermite.audit.evidence import Evidence
 from thermite.audit.promotion import export, verify
@@ -23,6 +24,7 @@ from thermite.command.signing_key import SigningKey
 from thermite.errors import LedgerError, NotFoundError
 from thermite.kit.git import make_repository
 from thermite.ledger.replay import recorded
+from thermite.schema import event as e
 from thermite.schema.promotion import Made, PromotionFile
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +65,22 @@ def test_a_file_passes_with_the_rigs_key(whole: Whole, tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(raw)
     assert second_opinion(path) == 0
+
+
+def test_a_block_that_two_things_disturbed_at_once_is_no_forgers(tmp_path: Path) -> None:
+    """As after a machine was suspended: each reason was known, and not both together."""
+    life = Life(Home(tmp_path, {"ms": 100}, {"01-fast": {"ms": 80}}, key=KEY))
+    both = {"steal_ticks": 99, "suspended_ns": 10**9}
+    life.stages.disturb = dict.fromkeys(range(60, 4000, 45), both)
+    assert life.run()
+    told = {row.seq: row.event.data for row in recorded(life.home.rig.ledger)}
+    [promoted] = [seq for seq, data in told.items() if isinstance(data, e.ChampionPromoted)]
+    drops = [data.dropped for data in told.values() if isinstance(data, e.Block) and data.attempt]
+    assert "steal, suspended" in drops
+    raw = msgspec.json.encode(export(life.home.rig.ledger, str(promoted), made=MADE))
+    assert verify(raw, KEY.public).problem is None
+    (tmp_path / "p.json").write_bytes(raw)
+    assert second_opinion(tmp_path / "p.json") == 0
 
 
 def test_it_is_named_by_number_id_or_commit(ledger: Path, whole: Whole) -> None:

@@ -49,10 +49,6 @@ def goals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copy(life.home.rig.ledger, folder))
 
 
-def blocks_of(ledger: Path) -> list[e.Block]:
-    return [one.data for _, one in events(ledger) if isinstance(one.data, e.Block)]
-
-
 def test_all_of_a_hill_climb_follows_from_its_runs(climb: Path) -> None:
     found = rejudge(climb)
     assert found.differences == []
@@ -83,17 +79,6 @@ def test_a_hold_for_one_of_seven_cells_follows_from_its_runs(tmp_path: Path, cel
     assert rejudge(life.home.rig.ledger).differences == []
     before = rejudge(life.home.rig.ledger, {"judging.rule": "signflip-1"}).otherwise
     assert [(one.recorded, one.otherwise) for one in before] == [("not_confirmed", "promoted")]
-
-
-def test_a_block_that_two_things_disturbed_at_once_is_none_of_a_forger(tmp_path: Path) -> None:
-    """As after a machine was suspended: the audit knew each reason, and not both together."""
-    life = Life(Home(tmp_path, {"ms": 40}, {"d-fast": CANDIDATES["d-fast"]}))
-    both = {"steal_ticks": 9, "suspended_ns": 10**9}
-    life.stages.disturb = dict.fromkeys(range(60, 4000, 45), both)
-    assert life.run()
-    dropped = {block.dropped for block in blocks_of(life.home.rig.ledger)}
-    assert "steal, suspended" in dropped
-    assert rejudge(life.home.rig.ledger).differences == []
 
 
 @pytest.mark.parametrize("die_at", [9, 17, 24])
