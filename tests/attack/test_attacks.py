@@ -25,17 +25,17 @@ def elsewhere() -> dict[str, tuple[str, str]]:
     """Rows whose test needs more than one stage, with its file and its name."""
     users, stage = "tests/spawner/test_users.py", "tests/spawner/test_stage.py"
     judged = "tests/attack/test_judged.py"
-    parts, build = "tests/spawner/test_parts.py", "tests/judge/build/test_build.py"
+    outputs, build = "tests/spawner/test_outputs.py", "tests/judge/build/test_build.py"
     return {
         "5": (users, "test_a_stage_copy_opens_to_its_own_slot_and_only_when_granted"),
-        "7": (parts, "test_a_collector_is_never_led_to_foreign_bytes_by_a_renamer"),
+        "7": (outputs, "test_a_collector_is_never_led_to_foreign_bytes_by_a_renamer"),
         "8": (users, "test_a_descriptor_kept_over_the_copy_changes_nothing"),
         "9": (build, "test_declared_outputs_that_a_commit_holds_are_left_out"),
         "19": (stage, "test_only_the_end_of_a_flood_is_kept_and_it_is_exact"),
         "20": (stage, "test_a_stage_gets_exactly_the_environment_that_was_asked_for"),
         "24": (users, "test_nothing_of_a_stage_is_left_for_the_next_one"),
         "25": (users, "test_zombies_of_one_slot_do_not_use_up_anothers_processes"),
-        "28": (parts, "test_removing_is_never_led_outside_by_a_swapped_link"),
+        "28": (outputs, "test_removing_is_never_led_outside_by_a_swapped_link"),
         "3": (judged, "test_3_a_check_that_unpickles_an_output_hands_out_nothing"),
         "6": (judged, "test_a_committed_link_leads_the_judge_nowhere"),
         "21": (

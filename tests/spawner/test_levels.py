@@ -80,6 +80,17 @@ def test_auto_takes_the_best_that_its_canaries_prove_and_says_what_it_passed_ove
             assert why in passed_over[name]
 
 
+def test_where_there_is_one_user_the_folder_of_the_leases_need_not_be_had(place: Path) -> None:
+    """As in a container whose /run is not its own: no rig started there at all."""
+    if not possible():
+        pytest.skip("no pid namespace can be made here: this needs root and CAP_SYS_ADMIN")
+    (place / "run").mkdir()
+    (place / "run/uids").touch()  # no folder, and none can be made
+    with taken(place, programs(ONE_USER)) as (isolation, passed_over):
+        assert isolation.level == "none"
+        assert "can't be taken here" in passed_over["users"]
+
+
 @pytest.mark.parametrize(
     ("less", "wanted"),
     [

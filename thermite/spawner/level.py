@@ -45,7 +45,7 @@ def level_of(settings: Settings, name: str, leases: Leases) -> tuple[Level, dict
         return _none(settings)
     if name == "namespaces":
         return _namespaces(settings) if os.getuid() else _FOR_OTHERS
-    problem = _no_users()
+    problem = _no_users() or _unmapped(settings.uid_range)
     if problem is None and name == "users+namespaces":
         problem = can_enter(settings.stage_root)
         problem = problem and f"{problem}: it needs CAP_SYS_ADMIN"
@@ -80,16 +80,33 @@ def _no_users() -> str | None:
     return f"{', '.join(missing)} missing" if missing else None
 
 
+def _unmapped(uid_range: tuple[int, int]) -> str | None:
+    """Return why the range can't be had by what the kernel tells, as a container may have one user.
+
+    Nothing is leased there, nor a number tried: the folder of the leases may be nobody's to write.
+    """
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        spans = [(int(first), int(count)) for first, _, count in map(str.split, file)]
+    for uid in uid_range:
+        if not any(first <= uid < first + count for first, count in spans):
+            return _cannot_take(uid)
+    return None
+
+
 def _no_second_user(leases: Leases) -> str | None:
-    """Try the first and the last uid leased, as a container may have one user only.
+    """Try the first and the last uid leased, as a filter may refuse what the kernel would give.
 
     None that is not this rig's is ever tried: it may be the one of another rig's killer, which
     must not kill while somebody else has it.
     """
     for uid in (min(leases.held.values()), max(leases.held.values())):
         if not can_reach(Identity(uid, uid), ()):
-            return f"uid {uid} can't be taken here: choose others with THERMITE_UID_RANGE"
+            return _cannot_take(uid)
     return None
+
+
+def _cannot_take(uid: int) -> str:
+    return f"uid {uid} can't be taken here: choose others with THERMITE_UID_RANGE"
 
 
 def _watch_capability() -> int:
